@@ -5,12 +5,14 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
 
 from mqan_core.answer.types import Source
+from mqan_serving.contract.model import Model
 from mqan_serving.observability.metrics import CODES, METHODS, TRANSPORTS, Metrics
 from mqan_serving.settings import Settings
 
@@ -27,7 +29,8 @@ def deploy(repository: Path) -> Path:
 def sample_names() -> set[str]:
     """Names of all samples of a server that has been asked."""
     metrics = Metrics()
-    metrics.describe_server(name="n", version="v", sha256="s", provider="p", max_requests=1)
+    limits: Any = SimpleNamespace(max_concurrent_requests=1)
+    metrics.describe_server(Model("n", "v", "s", "p", limits, 0, 0, ()))
     return set(re.findall(r"^(mqan_\w+)", metrics.render().decode(), re.MULTILINE))
 
 

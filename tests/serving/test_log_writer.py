@@ -47,16 +47,6 @@ def until(condition: Callable[[], bool], seconds: float = 20) -> None:
         time.sleep(0.005)
 
 
-def test_lines_are_written_in_order() -> None:
-    with stderr_is_a_pipe() as pipe:
-        writer = LogWriter()
-        for number in range(100):
-            writer.write(f"line {number}")
-        assert [pipe[0].readline() for _ in range(100)] == [f"line {number}\n".encode() for number in range(100)]
-        assert writer.flush(10)
-        assert writer.num_dropped == 0
-
-
 def test_a_pipe_that_is_not_read_drops_lines_and_says_how_many() -> None:
     with stderr_is_a_pipe() as pipe:
         reader, _ = pipe

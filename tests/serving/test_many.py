@@ -157,13 +157,6 @@ async def test_the_time_of_a_question_is_not_given_twice(start_server: Any, monk
     assert 0 < given[-1] <= 20_000 - 4 * 10  # each wait is at least so long
 
 
-async def test_a_time_of_any_length_is_the_servers_own(start_server: Any) -> None:
-    callers = await start_server()
-    questions = [{"question": "Where?", "timeout_ms": 10**400}]
-    [of_text] = (await ask(callers, context=CONTEXT, questions=questions, timeout_ms=10**350))["texts"]
-    assert of_text["answers"][0]["answer"]["answer"] == "The kettle is"
-
-
 @pytest.mark.parametrize(
     ("body", "status", "code"),
     [

@@ -160,9 +160,11 @@ async def test_metrics_may_need_a_key(start_server: StartServer, tmp_path: Path)
 
 _PROCESS = """
 import sys
+from types import SimpleNamespace
 from mqan_serving.observability.metrics import Metrics
 metrics = Metrics()
-metrics.describe_server(name="n", version="v", sha256="s", provider="p", max_requests=8)
+limits = SimpleNamespace(max_concurrent_requests=8)
+metrics.describe_server(SimpleNamespace(name="n", version="v", sha256="s", provider="p", limits=limits))
 with metrics.track_request():
     metrics.observe(2, 1.5)
     for _ in range(int(sys.argv[1])):

@@ -26,6 +26,7 @@ from prometheus_client.values import MultiProcessValue
 
 from mqan_core.answer.types import Answer, Source
 from mqan_serving.contract.errors import ERRORS
+from mqan_serving.contract.model import Model
 from mqan_serving.observability.log_writer import WRITER
 from mqan_serving.service.meter import Meter
 from mqan_serving.service.timeline import STAGES, Timeline
@@ -101,10 +102,10 @@ class Metrics(Meter):
         self._of_source = {source: (self._words.labels(source), self._mass.labels(source)) for source in Source}
         self._of_stage = {stage: self._stages.labels(stage) for stage in STAGES}
 
-    def describe_server(self, *, name: str, version: str, sha256: str, provider: str, max_requests: int) -> None:
+    def describe_server(self, model: Model) -> None:
         """Set what is served, and how many requests fit in."""
-        self._model.labels(name, version, sha256, provider).set(1)
-        self._max_in_flight.set(max_requests)
+        self._model.labels(model.name, model.version, model.sha256, model.provider).set(1)
+        self._max_in_flight.set(model.limits.max_concurrent_requests)
 
     def count_request(self, transport: str, method: str, code: str, seconds: float) -> None:
         """Count a request that has ended."""

@@ -5,6 +5,7 @@ how a body comes, the last resort for faults.
 import asyncio
 import ipaddress
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -55,38 +56,32 @@ def refuse_unread(error: Exception, metrics: Metrics) -> JSONResponse:
     return failure_response(describe(error), log, {_REQUEST_ID: log.request_id})
 
 
+@dataclass
 class Gateway:
     """ASGI middleware around the whole application."""
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        routes: Sequence[BaseRoute],
-        settings: Settings,
-        keys: ApiKeys,
-        metrics: Metrics,
-        echoes_request_id: bool,
-    ) -> None:
-        self._app = app
-        self._routes = routes
-        self._settings = settings
-        self._keys = keys
-        self._metrics = metrics
-        self._open_paths = _OPEN_PATHS if settings.metrics_need_key else _OPEN_PATHS | {METRICS_PATH}
-        self._echoes_request_id = echoes_request_id
-        self._held = _Held(_HELD_BODIES * settings.max_request_bytes)
+    app: ASGIApp
+    routes: Sequence[BaseRoute]  # each names what its requests are counted as
+    settings: Settings
+    keys: ApiKeys
+    metrics: Metrics
+    echoes_request_id: bool  # Ray Serve does by itself
+
+    def __post_init__(self) -> None:
+        self._open_paths = _OPEN_PATHS if self.settings.metrics_need_key else _OPEN_PATHS | {METRICS_PATH}
+        self._held = _Held(_HELD_BODIES * self.settings.max_request_bytes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         if scope["method"] == "HEAD":  # is answered as GET is, without the body
             scope, send = {**scope, "method": "GET"}, _without_body(send)
         headers = Headers(scope=scope)
         request_id = choose_request_id(headers.get(_REQUEST_ID))
         method = self._method_of(scope["path"])
-        log = RequestLog("rest", method, request_id, self._metrics, headers)
+        log = RequestLog("rest", method, request_id, self.metrics, headers)
         log.path = scope["path"]
         scope.setdefault("state", {})["log"] = log
         started = False
@@ -98,7 +93,7 @@ class Gateway:
                 if not log.is_streaming:
                     log.count()
                 response_headers = MutableHeaders(scope=message)
-                if self._echoes_request_id:
+                if self.echoes_request_id:
                     response_headers[_REQUEST_ID] = request_id
                 if scope["path"] == "/v1/systemone":
                     response_headers["x-typesafe-request-id"] = request_id
@@ -107,12 +102,12 @@ class Gateway:
                 response_headers["x-content-type-options"] = "nosniff"
             await send(message)
 
-        body = _Body(receive, self._settings.request_timeout_s, self._held)
+        body = _Body(receive, self.settings.request_timeout_s, self._held)
         try:
             self._check(scope, headers)
             if method != _HEALTH and scope["path"] not in self._open_paths:
-                log.note_key(self._keys.authenticate(headers.get("authorization")))
-            await self._app(scope, self._decoded(body, headers), send_with_id)
+                log.note_key(self.keys.authenticate(headers.get("authorization")))
+            await self.app(scope, self._decoded(body, headers), send_with_id)
         except Exception as error:
             log.log_failure(error)
             if not started:
@@ -125,20 +120,20 @@ class Gateway:
 
     def _method_of(self, path: str) -> str:
         """Return what requests to a path are counted as: the name of its route, which is that in gRPC."""
-        for route in self._routes:
+        for route in self.routes:
             if isinstance(route, Route) and route.path_regex.match(path):
                 return route.name if route.name in METHODS else "other"
         return "other"
 
     def _check(self, scope: Scope, headers: Headers) -> None:
         target = scope.get("raw_path") or scope["path"].encode()
-        check_metadata([(target, scope["query_string"]), *headers.raw], self._settings.max_metadata_bytes)
-        check_host(headers, self._settings.allowed_hosts)
+        check_metadata([(target, scope["query_string"]), *headers.raw], self.settings.max_metadata_bytes)
+        check_host(headers, self.settings.allowed_hosts)
         if _encoding(headers) not in ("", "identity", ENCODING):
             message = "The body is encoded in a way that this server does not know; it knows zstd."
             raise refuse("unsupported_encoding", "body", message)
         length = headers.get("content-length", "")
-        limit = self._settings.max_request_bytes
+        limit = self.settings.max_request_bytes
         if length.isdecimal() and int(length[:20]) > limit:
             message = f"The request is larger than the {limit} bytes that are accepted."
             raise refuse("request_too_large", "body", message)
@@ -146,7 +141,7 @@ class Gateway:
     def _decoded(self, body: "_Body", headers: Headers) -> Receive:
         if _encoding(headers) != ENCODING:
             return body.receive
-        return Decompressed(body.receive, self._settings.max_request_bytes).receive
+        return Decompressed(body.receive, self.settings.max_request_bytes).receive
 
 
 def _without_body(send: Send) -> Send:

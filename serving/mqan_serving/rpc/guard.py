@@ -7,6 +7,7 @@ no exception ever reaches a transport that would pass its text on.
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
+from dataclasses import dataclass
 from functools import wraps
 from inspect import isasyncgenfunction
 from typing import Any, Protocol, TypeVar
@@ -42,13 +43,13 @@ class Context(Protocol):
     def set_trailing_metadata(self, trailing_metadata: Any) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
 class RpcGuard:
     """What every call passes: size of metadata, API key, log and count, errors as status."""
 
-    def __init__(self, settings: Settings, keys: ApiKeys, metrics: Metrics) -> None:
-        self._settings = settings
-        self._keys = keys
-        self._metrics = metrics
+    settings: Settings
+    keys: ApiKeys
+    metrics: Metrics
 
     async def run(
         self,
@@ -108,12 +109,12 @@ class RpcGuard:
         metadata = [(key, value) for key, value in context.invocation_metadata() or ()]
         request_id = choose_request_id(_first(metadata, _REQUEST_ID))
         texts = {key: value for key, value in metadata if isinstance(value, str)}
-        return metadata, RequestLog("grpc", method, request_id, self._metrics, texts)
+        return metadata, RequestLog("grpc", method, request_id, self.metrics, texts)
 
     def _check(self, metadata: list[tuple[str, Any]], log: RequestLog, *, is_open: bool = False) -> None:
-        check_metadata(metadata, self._settings.max_metadata_bytes)
+        check_metadata(metadata, self.settings.max_metadata_bytes)
         if not is_open:  # probes have no key
-            log.note_key(self._keys.authenticate(_first(metadata, "authorization")))
+            log.note_key(self.keys.authenticate(_first(metadata, "authorization")))
 
 
 def sparing(call: Callable[..., Any]) -> Callable[..., Any]:

@@ -80,13 +80,7 @@ class Service:
         )
         self.knows = knows_of(engine.bundle)
         self._meter = meter or Meter()
-        self._meter.describe_server(
-            name=manifest.name,
-            version=manifest.version,
-            sha256=engine.bundle.sha256,
-            provider=engine.provider,
-            max_requests=self.limits.max_concurrent_requests,
-        )
+        self._meter.describe_server(self.model)
         self._observer: asyncio.Task[None] | None = None
         self._engine = engine
         self._timeout_s = settings.request_timeout_s

@@ -12,7 +12,7 @@ import math
 import time
 from collections.abc import Generator
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mqan_core.answer.types import Answer
@@ -46,65 +46,56 @@ class _Reading:
 _Running = tuple["Decoding", list[Waiting]]  # requests that decode together
 
 
+@dataclass(slots=True)
 class _Rounds:
     """One thread's work: what it decodes, and what it takes from the queue. An engine that has failed ends it."""
 
-    def __init__(
-        self,
-        engine: "Engine",
-        queue: WaitingQueue,
-        meter: Meter,
-        watch: Watch,
-        pace: Pace,
-        max_merged: int,
-        max_running_tokens: int,
-    ) -> None:
-        self._engine = engine
-        self._queue = queue
-        self._meter = meter
-        self._watch = watch
-        self._pace = pace
-        self._max_merged = max_merged
-        self._max_running_tokens = max_running_tokens
-        self._readings: list[_Reading] = []
-        self._decodings: list[_Running] = []
-        self.is_closing = False
+    engine: "Engine"
+    queue: WaitingQueue
+    meter: Meter
+    watch: Watch
+    pace: Pace
+    max_merged: int
+    max_running_tokens: int
+    readings: list[_Reading] = field(default_factory=list)
+    decodings: list[_Running] = field(default_factory=list)
+    is_closing: bool = False
 
     def run(self) -> None:
         """Work until there is nothing to do."""
         while not self.is_closing:
-            with self._watch.over("A round of the engine"):
+            with self.watch.over("A round of the engine"):
                 begun = time.monotonic()
                 for reading in self._take_readings():
                     self._read_on(reading)
-                if not (self._readings or self._decodings):
+                if not (self.readings or self.decodings):
                     return
                 read = time.monotonic()
                 end = read + max(0.0, read - begun - _SHORT_S)
                 while True:
                     for decoding, rows in self._take_decodings():
                         self._step(decoding, rows)
-                    if not self._decodings or time.monotonic() >= end:
+                    if not self.decodings or time.monotonic() >= end:
                         break
 
     def _take_readings(self) -> list[_Reading]:
         """Return what is encoded in this round: one batch of what waits, and what was left longest of the earlier."""
-        self._readings = [reading for reading in self._readings if any(w.is_awaited for w in reading.rows)]
+        self.readings = [reading for reading in self.readings if any(w.is_awaited for w in reading.rows)]
         new = self._take_some()
-        earlier = [self._readings.pop(0)] if self._readings else []
+        earlier = [self.readings.pop(0)] if self.readings else []
         return new + earlier
 
     def _take_some(self) -> list[_Reading]:
-        num_tokens = sum(decoding.num_tokens for decoding, _ in self._decodings)
-        num_tokens += sum(len(reading.rows) * max(w.num_tokens for w in reading.rows) for reading in self._readings)
-        is_idle = not (self._readings or self._decodings)
-        rows = self._queue.take(self._max_running_tokens - num_tokens, is_idle=is_idle)
+        num_tokens = sum(decoding.num_tokens for decoding, _ in self.decodings)
+        num_tokens += sum(len(reading.rows) * max(w.num_tokens for w in reading.rows) for reading in self.readings)
+        is_idle = not (self.readings or self.decodings)
+        rows = self.queue.take(self.max_running_tokens - num_tokens, is_idle=is_idle)
         if not rows:
             return []
         for waiting in rows:
             waiting.timeline.begin("encode")
         requests, limits = [w.request for w in rows], [w.max_answer_tokens for w in rows]
-        return [_Reading(self._engine.start_in_turns(requests, limits, rows), rows)]
+        return [_Reading(self.engine.start_in_turns(requests, limits, rows), rows)]
 
     def _read_on(self, reading: _Reading) -> None:
         """Encode up to the next pause; what has been encoded decodes."""
@@ -112,53 +103,53 @@ class _Rounds:
         try:
             next(reading.parts)
         except StopIteration as done:
-            self._pace.note(sum(w.num_read for w in rows), reading.taken_s + time.monotonic() - begun)
+            self.pace.note(sum(w.num_read for w in rows), reading.taken_s + time.monotonic() - begun)
             for waiting in rows:
                 waiting.timeline.begin("decode")
-            self._meter.count_batch(len(rows), done.value.num_tokens)
-            self._decodings.append((done.value, rows))
+            self.meter.count_batch(len(rows), done.value.num_tokens)
+            self.decodings.append((done.value, rows))
         except Exception as error:
             self._fail(rows, error)
         else:
             reading.taken_s += time.monotonic() - begun
-            self._readings.append(reading)
+            self.readings.append(reading)
 
     def _take_decodings(self) -> list[_Running]:
         """Return everything that decodes, without those that nobody waits for, the small old ones together."""
         running: list[_Running] = []
         small: list[_Running] = []
-        for decoding, rows in self._decodings:
+        for decoding, rows in self.decodings:
             live = [w for w in rows if w.is_awaited]
             if len(live) < len(rows):
-                self._engine.drop(decoding, [w for w in rows if w not in live])
+                self.engine.drop(decoding, [w for w in rows if w not in live])
             if not live:
                 continue
-            is_small = decoding.num_steps >= _YOUNG_STEPS and len(live) <= self._max_merged // 2
+            is_small = decoding.num_steps >= _YOUNG_STEPS and len(live) <= self.max_merged // 2
             (small if is_small else running).append((decoding, live))
-        self._decodings = []
+        self.decodings = []
         while small:
             together = [small.pop(0)]
-            while small and sum(len(rows) for _, rows in together) + len(small[0][1]) <= self._max_merged:
+            while small and sum(len(rows) for _, rows in together) + len(small[0][1]) <= self.max_merged:
                 together.append(small.pop(0))
             running.append(together[0] if len(together) == 1 else self._merge(together))
         return running
 
     def _merge(self, together: list[_Running]) -> _Running:
-        merged: Decoding = self._engine.merge([decoding for decoding, _ in together])
+        merged: Decoding = self.engine.merge([decoding for decoding, _ in together])
         return merged, [waiting for _, rows in together for waiting in rows]
 
     def _step(self, decoding: "Decoding", rows: list[Waiting]) -> None:
         try:
-            ended = self._engine.step(decoding)
+            ended = self.engine.step(decoding)
         except Exception as error:
             self._fail(rows, error)
             return
-        self._meter.count_step(len(rows))
+        self.meter.count_step(len(rows))
         for waiting, decoded in ended:
             rows.remove(waiting)
             waiting.timeline.begin("detokenise")
             try:
-                waiting.give(self._engine.write(decoded))
+                waiting.give(self.engine.write(decoded))
             except Exception as error:
                 waiting.refuse(error)
         if not rows:
@@ -168,12 +159,12 @@ class _Rounds:
         except Exception as error:
             self._fail(rows, error)
         else:
-            self._decodings.append((decoding, rows))
+            self.decodings.append((decoding, rows))
 
     def _tell(self, decoding: "Decoding", rows: list[Waiting]) -> None:
         told = {waiting: waiting.num_told for waiting in rows if waiting.tell is not None}
         if told:
-            for waiting, tokens in self._engine.decided(decoding, told):
+            for waiting, tokens in self.engine.decided(decoding, told):
                 waiting.tell_words(tokens)
 
     def _fail(self, rows: list[Waiting], error: Exception) -> None:
@@ -183,7 +174,7 @@ class _Rounds:
         if len(rows) == 1:
             rows[0].refuse(error)
         else:
-            self._queue.add_alone(rows)
+            self.queue.add_alone(rows)
 
 
 class Batcher:

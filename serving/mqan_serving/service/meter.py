@@ -2,11 +2,13 @@
 
 from contextlib import AbstractContextManager, nullcontext
 
+from mqan_serving.contract.model import Model
+
 
 class Meter:
     """Counts nothing; a subclass counts."""
 
-    def describe_server(self, *, name: str, version: str, sha256: str, provider: str, max_requests: int) -> None:
+    def describe_server(self, model: Model) -> None:
         """Tell what is served, and how many requests fit in."""
 
     def track_request(self) -> AbstractContextManager[None]:
