@@ -21,7 +21,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from mqan_runtime.engine import Engine
-from mqan_runtime.interface import open_engine
 from mqan_runtime.rows import ReadRequest
 from mqan_serving.observability.metrics import Metrics
 from mqan_serving.service.admission import Pace
@@ -41,7 +40,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=10.0, help="of each measurement")
     parser.add_argument("--at-least", type=float, default=0.9, help="required share of the bare engine's rate")
     arguments = parser.parse_args()
-    engine = open_engine(arguments.bundle, provider="cpu", num_threads=1)
+    engine = Engine.open(arguments.bundle, provider="cpu", num_threads=1)
     share = measure_rate(engine, arguments.threads, arguments.seconds)
     return 0 if share >= arguments.at_least else 1
 

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from mqan_runtime.device import STEPS_A_LOOK, DeviceLoop
 from mqan_runtime.engine import Engine
-from mqan_runtime.interface import open_engine
 
 CONTEXT = (
     "The harbour office keeps a list of every ship that entered the bay between March and late October, and it sells "
@@ -31,7 +30,7 @@ def main() -> int:
     parser.add_argument("--faster", type=float, default=3.0, help="required ratio uncaptured / captured step")
     parser.add_argument("--answers", type=float, default=20_000, help="required one-word answers a second")
     given = parser.parse_args()
-    engine = open_engine(given.bundle, provider="cuda")
+    engine = Engine.open(given.bundle, provider="cuda")
     request = engine.read(CONTEXT, QUESTION)
     rates = {rows: rows / seconds(partial(engine.answer, [request] * rows, [1] * rows)) for rows in ROWS}
     print("one-word answers a second: " + ", ".join(f"{rate:,.0f} at {rows}" for rows, rate in rates.items()))

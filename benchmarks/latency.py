@@ -26,7 +26,6 @@ from turns import QUESTION, flat, ratio, take_turns
 
 from mqan_core.text.tokens import read_tokens
 from mqan_runtime.engine import Engine
-from mqan_runtime.interface import open_engine
 
 CONTEXT_TOKENS = (25, 50, 100, 200, 400, 800, 1600, 4000)
 BATCH_SIZES = (1, 2, 4, 8, 16, 32)
@@ -44,7 +43,7 @@ def main() -> int:
     parser.add_argument("--at-most", type=float, default=11.0, help="most that ten times the context may cost")
     parser.add_argument("--plot", type=Path, help="SVG to draw the tables into")
     given = parser.parse_args()
-    engine = open_engine(given.bundle, provider="cpu", num_threads=1)
+    engine = Engine.open(given.bundle, provider="cpu", num_threads=1)
     print(f"{datetime.now(UTC):%Y-%m-%d}, one core of: {processor()}")
 
     contexts = {n: partial(engine.answer, [make_request(engine, n)], [USUAL_ANSWER]) for n in CONTEXT_TOKENS}

@@ -27,7 +27,6 @@ from turns import TURN, UNTIMED, flat, take_turns
 from mqan_core.ask.options import Options
 from mqan_core.example import Choice
 from mqan_runtime.engine import Engine
-from mqan_runtime.interface import open_engine
 
 Ask = Callable[[str, str], object]
 
@@ -44,7 +43,7 @@ def main() -> int:
     parser.add_argument("--at-least", type=float, default=3.0, help="required ratio of answers a second on SQuAD")
     given = parser.parse_args()
     torch.set_num_threads(1)
-    engines = {str(folder): open_engine(folder, provider="cpu", num_threads=1) for folder in given.bundles}
+    engines = {str(folder): Engine.open(folder, provider="cpu", num_threads=1) for folder in given.bundles}
     float32, int8 = make_distilbert()
     peers = {"DistilBERT, float32": float32, BOUNDED: int8}
     is_fast = True

@@ -29,7 +29,7 @@ import onnxruntime
 from onnx import TensorProto, helper
 from turns import CONTEXT, QUESTION
 
-from mqan_runtime.interface import open_engine
+from mqan_runtime.engine import Engine
 
 DOMAIN = "com.microsoft"  # onnxruntime's own operators
 SIDE = 1024  # of the matrices that the rates are measured with
@@ -51,7 +51,7 @@ def main() -> int:
     measured = ", ".join(f"{name} {rate / 1e9:.0f} G multiplications a second" for name, rate in rates.items())
     print(f"this core: {measured}; memory {bytes_a_second / 1e9:.1f} GB a second")
 
-    engine = open_engine(given.bundle, provider="cpu", num_threads=1)
+    engine = Engine.open(given.bundle, provider="cpu", num_threads=1)
     request = engine.read(CONTEXT, QUESTION)
     times = []
     for _ in range(given.runs):
@@ -142,7 +142,7 @@ def profiled(bundle: Path, num_runs: int) -> Iterator[dict[str, Any]]:
 
         onnxruntime.InferenceSession = Profiled
         try:
-            engine = open_engine(bundle, provider="cpu", num_threads=1)
+            engine = Engine.open(bundle, provider="cpu", num_threads=1)
         finally:
             onnxruntime.InferenceSession = plain
         request = engine.read(CONTEXT, QUESTION)

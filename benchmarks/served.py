@@ -29,7 +29,6 @@ from turns import CONTEXT, QUESTION, difference, flat, ratio, take_turns
 from mqan.v1 import answer_pb2, answer_pb2_grpc
 from mqan_client import Client
 from mqan_runtime.engine import Engine
-from mqan_runtime.interface import open_engine
 
 READY_TIMEOUT_S = 60
 ANSWER_TOKENS = 4
@@ -44,7 +43,7 @@ def main() -> int:
     parser.add_argument("--at-most-ms", type=float, default=3.0, help="most that serving may add to the median")
     parser.add_argument("--first-at-most", type=float, default=1.2, help="most that a stream's first word may take")
     arguments = parser.parse_args()
-    engine = open_engine(arguments.bundle, provider="cpu", num_threads=1)
+    engine = Engine.open(arguments.bundle, provider="cpu", num_threads=1)
     http_port, grpc_port = free_port(), free_port()
     command = [sys.executable, "-m", "mqan_cli.main", "serve", "--bundle", str(arguments.bundle)]
     command += ["--http-port", str(http_port), "--grpc-port", str(grpc_port)]

@@ -37,7 +37,6 @@ from turns import CONTEXT, QUESTION, difference, flat, take_turns
 
 from mqan.v1 import answer_pb2, answer_pb2_grpc
 from mqan_runtime.engine import Engine
-from mqan_runtime.interface import open_engine
 from mqan_serving.service.batching import Batcher
 from mqan_serving.service.timeline import Timeline
 
@@ -80,7 +79,7 @@ def main() -> int:
     parser.add_argument("--at-most-ms", type=float, default=1.5, help="most that gRPC may add for one client")
     given = parser.parse_args()
     os.environ |= {"PEER_BUNDLE": str(given.bundle.absolute()), "PEER_LIMIT": str(LIMIT)}
-    engine = open_engine(given.bundle, provider="cpu", num_threads=1)
+    engine = Engine.open(given.bundle, provider="cpu", num_threads=1)
     texts = read_questions(given.data, every=40)
     answers = [engine.answer([engine.read(*text)], [LIMIT])[0].text for text in texts]
     print(f"{len(texts)} questions of SQuAD, {given.clients} clients; one client: the usual case", flush=True)

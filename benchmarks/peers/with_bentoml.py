@@ -5,7 +5,7 @@ from pathlib import Path
 
 import bentoml
 
-from mqan_runtime.interface import open_engine
+from mqan_runtime.engine import Engine
 
 BATCH_SIZE = 4  # as many as mqan takes together on a CPU
 
@@ -15,7 +15,7 @@ class Peer:
     """One worker process."""
 
     def __init__(self) -> None:
-        self.engine = open_engine(Path(os.environ["PEER_BUNDLE"]), provider="cpu", num_threads=1)
+        self.engine = Engine.open(Path(os.environ["PEER_BUNDLE"]), provider="cpu", num_threads=1)
         self.limit = int(os.environ["PEER_LIMIT"])
 
     @bentoml.api(batchable=True, max_batch_size=BATCH_SIZE)  # type: ignore[untyped-decorator]

@@ -11,7 +11,7 @@ from typing import Any
 import litserve
 
 from mqan_core.answer.types import Answer
-from mqan_runtime.interface import open_engine
+from mqan_runtime.engine import Engine
 
 BATCH_SIZE, BATCH_WAIT_S = 4, 0.002  # as many as mqan takes together on a CPU
 
@@ -21,7 +21,7 @@ class Api(litserve.LitAPI):  # type: ignore[misc]
 
     def setup(self, device: str) -> None:
         """Open the bundle."""
-        self.engine = open_engine(Path(os.environ["PEER_BUNDLE"]), provider="cpu", num_threads=1)
+        self.engine = Engine.open(Path(os.environ["PEER_BUNDLE"]), provider="cpu", num_threads=1)
         self.limit = int(os.environ["PEER_LIMIT"])
 
     def decode_request(self, request: dict[str, str]) -> Any:

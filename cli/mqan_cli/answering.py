@@ -70,10 +70,10 @@ class BundleAnswerer:
     """A bundle in this process, whose texts may have any length."""
 
     def __init__(self, folder: Path, provider: Provider) -> None:
-        from mqan_runtime.interface import open_engine
+        from mqan_runtime.engine import Engine
 
         try:
-            self._engine = open_engine(folder, provider=provider)
+            self._engine = Engine.open(folder, provider=provider)
         except RuntimeError as error:
             raise CommandError(str(error)) from None
 

@@ -123,11 +123,11 @@ def verify(
 ) -> None:
     """Check a bundle: the hash of every file, and that it runs; print what it runs on."""
     from mqan_core.bundle import verify_files
-    from mqan_runtime.interface import open_engine
+    from mqan_runtime.engine import Engine
 
     try:
         verify_files(bundle)
-        engine = open_engine(bundle, provider=provider)
+        engine = Engine.open(bundle, provider=provider)
     except RuntimeError as error:
         raise CommandError(str(error)) from None
     manifest = engine.bundle.manifest

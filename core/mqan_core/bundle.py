@@ -49,22 +49,14 @@ _MALFORMED: Final = (AttributeError, KeyError, RecursionError, SafetensorError, 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """An opened bundle, whose graphs are read, and checked, when they are asked for.
-
-    Attributes:
-        folder: where it lies.
-        sha256: hash of the manifest, which covers every other file: the identity of the model.
-        vocabulary: pieces of the generator, and the words with vectors of a reader of words.
-        word_pieces: of a reader of word pieces.
-        vectors: of a reader of words.
-    """
+    """An opened bundle, whose graphs are read, and checked, when they are asked for."""
 
     folder: Path
     manifest: Manifest
-    sha256: str
+    sha256: str  # of the manifest, which covers every other file: the identity of the model
     vocabulary: Vocabulary
-    word_pieces: WordPieces | None = None
-    vectors: WordVectors | None = None
+    word_pieces: WordPieces | None = None  # of a reader of word pieces
+    vectors: WordVectors | None = None  # of a reader of words
 
     def read_graph(self, name: str) -> bytes:
         """Return the bytes of a graph, checked against its hash.
@@ -76,7 +68,7 @@ class Bundle:
 
 
 def open_bundle(folder: Path) -> Bundle:
-    """Open a bundle; its graphs are read, and checked, when they are asked for.
+    """Open a bundle.
 
     Raises:
         BundleError: the manifest or a list of words is missing, is a link, is malformed, or is not what it must be; or
@@ -183,7 +175,6 @@ def read_verified(folder: Path, name: str, entry: FileEntry) -> bytes:
 
 
 def _read_file(folder: Path, name: str, max_bytes: int) -> bytes:
-    """Read a plain file of a bundle; refuse one that is missing, is a link, or has more bytes."""
     try:
         # Not blocking, so that a pipe in place of a file is refused below and not waited for.
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK

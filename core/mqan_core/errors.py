@@ -15,13 +15,7 @@ class MqanError(Exception):
 
 
 class InputError(MqanError, ValueError):
-    """The caller's input cannot be answered.
-
-    Attributes:
-        code: stable machine-readable code, for example ``context_too_long``.
-        field: the input field at fault, for example ``context``.
-        hint: one sentence that says how to fix it.
-    """
+    """The caller's input cannot be answered; the hint says in one sentence how to fix it."""
 
     def __init__(self, code: str, field: str, message: str, hint: str) -> None:
         super().__init__(f"{message} {hint}")
@@ -34,8 +28,7 @@ class InputError(MqanError, ValueError):
 class BundleError(MqanError):
     """A bundle cannot be opened; the message says in one line which file and why.
 
-    It may quote what is in the bundle, and what onnx has to say, which is often spread over many lines: so it is made
-    one line of what can be printed, and not too long a one.
+    It may quote the bundle or onnx, over many lines: so it is made one line of what can be printed, and not too long.
     """
 
     def __init__(self, message: str) -> None:

@@ -77,8 +77,6 @@ Reader = Literal["pieces", "words"]
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """Size and hash of one file of a bundle."""
-
     __pydantic_config__ = _STRICT
 
     num_bytes: Annotated[int, Field(ge=0, le=MAX_FILE_BYTES)]
@@ -114,33 +112,22 @@ class Graphs:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The manifest of a bundle.
-
-    Attributes:
-        reader: whether the model reads word pieces (a pretrained reader) or words (the paper's network).
-        max_positions: steps of an answer that the decoder has positions for, its end included.
-        scores: task -> {metric: value}, as measured on the bundle.
-        training: provenance, free-form (recipe, steps, data).
-        calibration: kind of question -> map of its probabilities, by the names of ``mqan_core.answer.calibration``.
-        has_text_vector: whether the reader says what a text is about, as a vector.
-        refusal_offset: what is added to the score of refusing a question that the decoder answers freely, in logits;
-            choices, and what is to be one quotation, are decided without it.
-    """
+    """The manifest of a bundle."""
 
     __pydantic_config__ = _STRICT
 
     name: Name
     version: Name
-    reader: Reader
+    reader: Reader  # word pieces (a pretrained reader) or words (the paper's network)
     sizes: Sizes
-    max_positions: Annotated[int, Field(ge=1, le=2**14)]
+    max_positions: Annotated[int, Field(ge=1, le=2**14)]  # steps of an answer, its end included
     graphs: Annotated[Mapping[Device, Graphs], Field(min_length=1)]
     files: Annotated[Mapping[str, FileEntry], Field(max_length=32)] = field(default_factory=dict)
-    scores: Scores = field(default_factory=dict)
-    training: FreeForm = field(default_factory=dict)
+    scores: Scores = field(default_factory=dict)  # task -> {metric: value}, as measured on the bundle
+    training: FreeForm = field(default_factory=dict)  # provenance: recipe, steps, data
     calibration: Annotated[Mapping[Label, Calibration], Field(max_length=_MAX_ENTRIES)] = field(default_factory=dict)
-    has_text_vector: bool = False
-    refusal_offset: Annotated[float, Field(ge=-MAX_OFFSET, le=MAX_OFFSET)] = 0.0
+    has_text_vector: bool = False  # the reader says what a text is about, as a vector
+    refusal_offset: Annotated[float, Field(ge=-MAX_OFFSET, le=MAX_OFFSET)] = 0.0  # in logits, of free answers
     format_version: Literal[9] = FORMAT
 
     @property
@@ -151,8 +138,6 @@ class Manifest:
 
 
 class _Header(BaseModel):
-    """The version of a manifest, before anything else of it is looked at."""
-
     model_config = ConfigDict(strict=True, extra="ignore")
 
     format_version: Any
@@ -222,6 +207,5 @@ def _first_problem(error: ValidationError) -> str:
 
 
 def _shown(value: object) -> str:
-    """Return a value of a manifest as a line can show it."""
     shown = value if isinstance(value, str) else repr(value)
     return shown if len(shown) <= _MAX_SHOWN else f"{shown[:_MAX_SHOWN]}..."

@@ -15,9 +15,9 @@ from typing import Any
 
 from mqan_core.example import Example
 from mqan_core.forms.folding import fold
-from mqan_core.forms.sql import gold_query, read_query
 from mqan_core.forms.state_change import read_state_change
 from mqan_core.text.tokens import INVISIBLE
+from mqan_data.queries import gold_query, read_query
 from mqan_data.sql_execution import Table, execute
 
 UNANSWERABLE = "unanswerable"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mqan_core.forms.folding import fold
-from mqan_core.forms.sql import Query
+from mqan_data.queries import Query
 
 _NUMBER = re.compile(r"[-+]?\d*\.\d+|\d+")
 _RUNNABLE = frozenset({"=", ">", "<"})  # "op" stands for an operator that the dataset never uses

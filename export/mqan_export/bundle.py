@@ -90,7 +90,6 @@ class PiecesModel:
         )
 
     def write(self, folder: Path) -> None:
-        """Write the float32 graphs and the vocabulary."""
         network, layout, vocabulary = self.trained.network, self.trained.layout, self.trained.vocabulary
         save_graph(folder / EMBEDDINGS, trace_embeddings(round_network(network)))
         with torch.no_grad():
@@ -138,7 +137,6 @@ class WordsModel:
         return Manifest(name, version, "words", sizes, config.max_positions, graphs, training=training)
 
     def write(self, folder: Path) -> None:
-        """Write the graphs, the vocabulary and the word vectors."""
         step = trace_step(GreedyStep(self.network.mqan.decoder, END_ID), WORDS_OPSET)
         for name, model in ((FLOAT32.reader, trace_words(self.network)), (FLOAT32.decoder_step, step)):
             save_graph(folder / name, model)
@@ -169,12 +167,8 @@ def export_bundle(
 ) -> Parity:
     """Write a bundle and check that it computes what the checkpoint does; the manifest is written only if it does.
 
-    Args:
-        checkpoint: what to export.
-        folder: where the bundle goes; what is there of an earlier bundle is replaced.
-        examples: real examples, of which 8-bit products take their scales, and for the parity check.
-        name, version: of the model.
-        model_card: text of the bundle's README.
+    What the folder has of an earlier bundle is replaced. 8-bit products take their scales from the examples, with which
+    parity is checked, too.
 
     Raises:
         ParityError: the graphs and torch disagree, or those with 8-bit products where torch is sure; the bundle is
@@ -214,7 +208,6 @@ def write_bundle(
     model_card: str,
     training: Mapping[str, object],
 ) -> Parity:
-    """Write the bundle of a network; the rest is that of the function above."""
     check_names(name, version)
     if not examples:
         raise ValueError(NO_EXAMPLES)

@@ -48,11 +48,6 @@ class BalancedLinear(nn.Module):
 
     Its inputs are divided by a scale a feature, and its weights multiplied. Some inputs are ``apart``: they have a
     small product of their own, which is to stay in float32, and their columns of the weights are zeros.
-
-    Args:
-        linear: the product.
-        scale_I: scale of each input.
-        apart: places of the inputs that are apart.
     """
 
     inverse_I: Tensor
@@ -73,7 +68,6 @@ class BalancedLinear(nn.Module):
                 self.rest.bias.copy_(linear.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map [..., I] to [..., O]."""
         mapped: Tensor = self.rest(x * self.inverse_I)
         return mapped + x.index_select(-1, self.places) @ self.own if len(self.places) else mapped
 
@@ -81,9 +75,7 @@ class BalancedLinear(nn.Module):
 def quantise_reader(trained: Trained, examples: Sequence[Example]) -> onnx.ModelProto:
     """Return the graph of a reader with 8-bit products, with onnxruntime's own operators for them.
 
-    Args:
-        trained: the network, rounded as the bundle holds it.
-        examples: those whose first windows scales are measured on; evenly chosen where there are many.
+    Scales are measured on the first windows of examples, evenly chosen where there are many.
 
     Raises:
         ValueError: none of the examples can be read.
@@ -99,11 +91,7 @@ def quantise_step(
 ) -> onnx.ModelProto:
     """Return the graph of the decoding step with 8-bit products.
 
-    Args:
-        network: the network, rounded as the bundle holds it.
-        generator_inputs: the decoder's inputs for the generator's words, [V, D].
-        engine: the bundle in float32, which answers the examples.
-        examples: real ones, whose steps scales are measured on; evenly chosen where there are many.
+    Scales are measured on the steps in which the engine, in float32, answers examples, evenly chosen where many.
 
     Raises:
         ValueError: none of the examples can be read.
@@ -113,7 +101,6 @@ def quantise_step(
 
 
 def _steps(engine: Engine, examples: Sequence[Example]) -> Iterator[Inputs]:
-    """Yield what each step of answers reads."""
     limit = min(_MOST_STEPS, engine.max_answer_tokens)
     for _, request in readable(engine, examples):
         decoding = engine.start([request], [limit], [0])

@@ -49,11 +49,7 @@ def _(x_BTI: Tensor, lengths_B: Tensor, w_2GI: Tensor, r_2GK: Tensor, b_2G: Tens
 
 
 def translation_table(hidden_width: int) -> dict[Callable[..., Any], Callable[..., Any]]:
-    """Return the ``custom_translation_table`` for ``torch.onnx.export``.
-
-    Args:
-        hidden_width: width K of one direction, an attribute of the ONNX operator.
-    """
+    """Return the ``custom_translation_table`` for ``torch.onnx.export``, of one width K of a direction."""
 
     def bilstm_onnx(x, lengths, w, r, b):  # type: ignore[no-untyped-def]  # the exporter reads annotations
         x_TBI = op.Transpose(x, perm=[1, 0, 2])
@@ -91,7 +87,6 @@ def _reorder(weights: Tensor | nn.Module) -> Tensor:
 
 
 def replace_bilstms(module: nn.Module) -> None:
-    """Replace every ``BiLSTM`` inside a module, in place."""
     for name, child in module.named_children():
         if isinstance(child, BiLSTM):
             setattr(module, name, ExportedBiLSTM(child))

@@ -43,29 +43,21 @@ class ParityError(MqanError):
 class Parity:
     """The result of a comparison.
 
-    Attributes:
-        num_examples: examples answered in torch, in batches and alone; all answers were equal.
-        num_ties: those that torch and the bundle answer otherwise, or from elsewhere, because two ways were as likely
-            as float32 tells.
-        max_probability_difference: largest absolute difference of a probability or mass.
-        max_encoder_difference: of a reader of words: largest difference in an output from what torch computes in
-            float64, in parts of that output's largest value where that is over 1. (A trained network's reach 17;
-            torch's own float32 is 1e-4 from its float64 here and there.)
-        int8_agreement: share of the examples that the 8-bit graphs answer as torch does.
-        int8_mean_difference: mean difference of the probability of these.
+    The encoder's largest difference is that of a reader of words: in an output from what torch computes in float64, in
+    parts of that output's largest value where that is over 1. (A trained network's reach 17; torch's own float32 is
+    1e-4 from its float64 here and there.)
     """
 
-    num_examples: int
+    num_examples: int  # answered in torch, in batches and alone; all answers were equal
     num_choices: int
     num_refused: int
-    num_ties: int
-    max_probability_difference: float
+    num_ties: int  # answered otherwise, or from elsewhere, as likely as float32 tells
+    max_probability_difference: float  # of a probability or mass
     max_encoder_difference: float | None = None
-    int8_agreement: float | None = None
-    int8_mean_difference: float = 0.0
+    int8_agreement: float | None = None  # share of the examples that the 8-bit graphs answer as torch does
+    int8_mean_difference: float = 0.0  # of the probability of these
 
     def in_words(self) -> str:
-        """Return the report as a line."""
         ties = f", {self.num_ties} but for ties" if self.num_ties else ""
         kinds = f" ({self.num_choices} choices, {self.num_refused} refusals)" if self.int8_agreement is not None else ""
         words = f"{self.num_examples} answers equal{ties}{kinds}"
@@ -81,10 +73,7 @@ class Parity:
 
 
 def check_parity(reference: Reference, engine: Engine, examples: Sequence[Example]) -> tuple[Parity, list[Answer]]:
-    """Compare a network with a bundle opened in float32 on the CPU.
-
-    Returns:
-        What was compared, and torch's answers to the examples that can be read.
+    """Compare a network with a bundle opened in float32 on the CPU; return torch's answers to what can be read, too.
 
     Raises:
         ParityError: a probability or mass differs by more than 1e-4 from torch's, or an answer by a word or its
@@ -260,7 +249,6 @@ def _says_the_same(left: Answer, right: Answer) -> bool:
 
 
 def _numbers(answer: Answer) -> Iterator[float]:
-    """Yield all probabilities and masses of an answer."""
     yield from (answer.probability, answer.refusal)
     for token in answer.tokens:
         yield from (token.probability, token.masses.context, token.masses.question, token.masses.vocabulary)

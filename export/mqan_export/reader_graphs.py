@@ -36,11 +36,7 @@ _HIDDEN: Final = -1e4  # is added to the scores of pieces that are not attended 
 
 
 class EmbeddingsGraph(nn.Module):
-    """The graph ``embeddings.onnx``: ids of word pieces -> their vectors, 8-bit with one scale a row.
-
-    Args:
-        vectors_VM: the vectors.
-    """
+    """The graph ``embeddings.onnx``: ids of word pieces -> their vectors, 8-bit with one scale a row."""
 
     rows: Tensor
     scales: Tensor
@@ -116,7 +112,6 @@ class PiecesGraph(nn.Module):
         firsts_NT: Tensor,
         lasts_NT: Tensor,
     ) -> tuple[Tensor, ...]:
-        """Read windows."""
         x_NSM = self.norm(vectors_NSM + self.positions(positions_NS) + self.segments(segments_NS))
         bias_N1SS = torch.where(attention_mask(groups_NS)[:, None], 0.0, _HIDDEN)
         for layer in self.layers:
@@ -143,7 +138,6 @@ class PiecesGraph(nn.Module):
         )
 
     def example_inputs(self) -> tuple[Tensor, ...]:
-        """Return inputs to trace with; every dynamic size is different, so that none is taken for another."""
         windows, pieces, words = 2, 11, 7
         firsts = torch.arange(1, 1 + words).expand(windows, -1).contiguous()
         return (
@@ -162,7 +156,6 @@ def _begin_choices(groups_NS: Tensor, firsts_NT: Tensor) -> Tensor:
 
 
 def _means(x_NSM: Tensor, firsts_NT: Tensor, lasts_NT: Tensor) -> Tensor:
-    """Return the mean of what each word's pieces have, [N, T, M]."""
     place_S = torch.arange(x_NSM.shape[1])
     is_of_NTS = (place_S >= firsts_NT[..., None]) & (place_S <= lasts_NT[..., None])
     counts_NT1 = (lasts_NT - firsts_NT + 1).to(x_NSM.dtype)[..., None]
@@ -185,7 +178,6 @@ class WordsGraph(nn.Module):
         context_lengths: Tensor,
         question_lengths: Tensor,
     ) -> tuple[Tensor, ...]:
-        """Encode a batch."""
         projected = self.mqan.encoder.project(vectors)
         c_proj, q_proj = gather_slots(projected, context_slots), gather_slots(projected, question_slots)
         encoded = self.mqan.encode(c_proj, q_proj, context_lengths, question_lengths)
@@ -207,18 +199,15 @@ class WordsGraph(nn.Module):
 
 
 def trace_embeddings(graph: EmbeddingsGraph) -> onnx.ModelProto:
-    """Return the graph of the vectors of word pieces in ONNX."""
     return traced(graph, (torch.zeros(2, 11, dtype=torch.int64),), EMBEDDINGS_INPUTS, list(EMBEDDINGS_OUTPUTS))
 
 
 def trace_pieces(graph: PiecesGraph) -> onnx.ModelProto:
-    """Return the graph of a reader of word pieces in ONNX."""
     outputs = pieces_outputs(len(graph.contexts), evidence=True, text=True)
     return traced(graph, graph.example_inputs(), PIECES_INPUTS, list(outputs))
 
 
 def trace_words(network: Network) -> onnx.ModelProto:
-    """Return the graph of a reader of words in ONNX."""
     config = network.mqan.config
     fixed = {"M": network.embedder.width, "D": config.width, "H": config.num_heads, "W": config.head_width}
     inputs, outputs = examples_of(WORDS_INPUTS, fixed), list(words_outputs(config.num_layers))

@@ -20,10 +20,7 @@ from mqan_training.model.tie import Span
 class TableStep(GreedyStep):
     """A step that looks the generator's words up in an 8-bit table with one scale a row.
 
-    Args:
-        decoder: whose step it is; a copy of it is taken.
-        generator_inputs_VD: its inputs for the generator's words.
-        is_compact: whether the generator's weights, rounded by ``round_generator``, are stored in 8 bits, too.
+    If it is compact, the generator's weights, rounded by ``round_generator``, are stored in 8 bits, too.
     """
 
     rows: Tensor
@@ -151,7 +148,6 @@ class StepGraph(nn.Module):
 
 
 def trace_step(step: GreedyStep, opset: int = OPSET) -> onnx.ModelProto:
-    """Return the graph of a step in ONNX."""
     graph, config = StepGraph(step), step.decoder.config
     axes = {**graph.constants, **graph.state}
     fixed = {"D": config.width, "H": config.num_heads, "W": config.head_width, **FIXED}

@@ -49,14 +49,9 @@ def traced(
     opset: int = OPSET,
     table: dict[Callable[..., Any], Callable[..., Any]] | None = None,
 ) -> onnx.ModelProto:
-    """Trace a module into an ONNX graph that names no place on this machine.
+    """Trace a module that takes and returns tensors by position into an ONNX graph that names no place on this machine.
 
-    Args:
-        module: takes and returns tensors by position.
-        example_inputs: inputs to trace with.
-        inputs: names and axes of the inputs, in order.
-        output_names: in order.
-        table: how custom operators are translated.
+    ``table`` says how custom operators are translated.
     """
     dynamic = {letter: torch.export.Dim.DYNAMIC for letter in DYNAMIC}
     shapes = tuple({i: dynamic[axis] for i, axis in enumerate(axes) if axis in dynamic} for axes in inputs.values())

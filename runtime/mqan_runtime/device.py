@@ -74,17 +74,7 @@ class DeviceDecoding(Decoding):
 
 
 class DeviceLoop(StepLoop):
-    """Takes the steps of decodings on a device. One thread may.
-
-    Args:
-        step, constants, state, sizes, shared: as of ``StepLoop``.
-        open_step: opens the step for the sizes given by axis, to be captured on CUDA.
-        max_positions: most steps of an answer.
-        places: rows and context tokens of the places.
-
-    Attributes:
-        num_bytes: of all places.
-        room: most steps of an answer, its end included.
+    """Takes the steps of decodings on a device, in places of so many rows and context tokens. One thread may.
 
     Raises:
         EngineFailedError: the device failed, here or in any method.
@@ -201,21 +191,15 @@ class DeviceLoop(StepLoop):
 
 @dataclass(slots=True, eq=False)
 class _Place:
-    """Buffers on the device, and the step bound to them both ways.
-
-    Attributes:
-        states: the state before and after a step, in turns.
-        graphs: ids of the captured graphs, one a turn.
-        holder: the decoding that is in it.
-    """
+    """Buffers on the device, and the step bound to them both ways."""
 
     session: onnxruntime.InferenceSession
     sizes: dict[str, int]
     axes: Axes
     constants: dict[str, onnxruntime.OrtValue]
-    states: tuple[dict[str, onnxruntime.OrtValue], dict[str, onnxruntime.OrtValue]]
-    graphs: tuple[str, str]
-    holder: "weakref.ref[DeviceDecoding] | None" = None
+    states: tuple[dict[str, onnxruntime.OrtValue], dict[str, onnxruntime.OrtValue]]  # before and after a step, in turns
+    graphs: tuple[str, str]  # ids of the captured graphs, one a turn
+    holder: "weakref.ref[DeviceDecoding] | None" = None  # the decoding that is in it
     _turn: int = 0
     _turns: list[tuple[onnxruntime.IOBinding, onnxruntime.RunOptions, onnxruntime.RunOptions]] = field(
         default_factory=list
@@ -268,14 +252,7 @@ class _Place:
 
 
 class DeviceWindowsRead(WindowsRead):
-    """What a reader says of windows: what is large, of words, stays on the device until the steps' buffers have it.
-
-    Args:
-        reader, names: as of ``WindowsRead``.
-        windows: all that will be read.
-        sizes: of the fixed axes.
-        gather: session of ``gather_graph``.
-    """
+    """What a reader says of windows: what is large, of words, stays on the device until the steps' buffers have it."""
 
     def __init__(
         self,

@@ -17,13 +17,13 @@ from mqan_core.answer.types import Answer, AnswerToken
 from mqan_core.ask.options import PLAIN, Options
 from mqan_core.ask.request import Check
 from mqan_core.bundle import Bundle, open_bundle
-from mqan_core.errors import BundleError
-from mqan_core.manifest import Device, Graphs
+from mqan_core.errors import BundleError, MqanError
+from mqan_core.manifest import MANIFEST, Device, Graphs
 from mqan_runtime.device import SIZES, DeviceLoop, DeviceWindowsRead, fix_sizes, gather_graph
 from mqan_runtime.graphs import FIXED, NEXT, step_constants, step_state
 from mqan_runtime.readers import PieceReader, WordReader
-from mqan_runtime.rows import ReadRequest, Row, Steps, Trace
-from mqan_runtime.session import CUDA, Precision, Provider, has_cuda, is_int8, open_session
+from mqan_runtime.rows import SAMPLE, ReadRequest, Row, Steps, Trace
+from mqan_runtime.session import CPU, CUDA, Precision, Provider, has_cuda, is_int8, open_session
 from mqan_runtime.steps import Decoding, StepLoop
 
 _WINDOWS_TOGETHER: Final = 32  # on a GPU
@@ -31,8 +31,6 @@ _WINDOWS_TOGETHER: Final = 32  # on a GPU
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ended:
-    """A row that has been decoded, to be written as an answer."""
-
     row: Row
     steps: Steps
 
@@ -43,18 +41,8 @@ class Engine:
     It may be called from any thread, for one decoding from one at a time; on a GPU always from the thread that made it.
 
     Args:
-        bundle: what to run.
-        provider, num_threads, precision: as of ``open_engine``.
         num_together: most windows that are read together, padded; by default 1 on a CPU.
-        places: rows and context tokens of the fixed buffers to decode in, as on a GPU (``DeviceLoop``); on a CPU there
-            are none by default.
-
-    Attributes:
-        provider: execution provider that really runs it.
-        precision: of the products that dominate.
-        reader: reads text.
-        loop: takes the steps of the decoder.
-        has_one_thread: whether only the thread that made it may let it answer.
+        places: rows and context tokens of the fixed buffers to decode in, as on a GPU; on a CPU none by default.
     """
 
     def __init__(
@@ -117,8 +105,30 @@ class Engine:
     def open(
         cls, folder: Path, *, provider: Provider = "auto", num_threads: int = 1, precision: Precision = "auto"
     ) -> "Engine":
-        """Open a bundle and make it ready; arguments and errors are those of ``open_engine``."""
-        return cls(open_bundle(folder), provider=provider, num_threads=num_threads, precision=precision)
+        """Open and verify a bundle, make it ready, and answer once.
+
+        Args:
+            provider: ``auto`` takes a GPU when there is one.
+            num_threads: within an operator.
+            precision: ``float32`` computes what the checkpoint does to 1e-4; ``int8`` (a CPU's ``auto``) is faster.
+
+        Raises:
+            BundleError: it is damaged, incomplete, of an unknown version, not allowed, or does not run on a CPU.
+            RuntimeError: ``cuda`` was asked for and does not run here.
+            ValueError: ``int8`` was asked for on a GPU.
+        """
+        engine = cls(open_bundle(folder), provider=provider, num_threads=num_threads, precision=precision)
+        try:  # graphs can have the right names and types and yet not run with the sizes that are stated
+            engine.answer([engine.read(*SAMPLE)], [1])
+        except MqanError:
+            raise
+        except Exception as error:  # onnxruntime and numpy raise many types
+            if engine.provider != CPU:  # it may be the device's fault
+                raise
+            raise BundleError(
+                f"bundle {folder}: does not run with the sizes that {MANIFEST} states: {error}"
+            ) from error
+        return engine
 
     @property
     def max_answer_tokens(self) -> int:
@@ -157,12 +167,8 @@ class Engine:
     ) -> Generator[None, None, Decoding]:
         """Read a batch, whose answers then come from ``step``, each as soon as it has ended.
 
-        It pauses between parts of long requests, so that others need not wait.
-
-        Args:
-            requests: at least one.
-            max_answer_tokens: most tokens of each answer, 1 to ``max_answer_tokens``; of a choice it is not used.
-            keys: what the caller knows each request by.
+        It pauses between parts of long requests, so that others need not wait. The keys are what the caller knows each
+        request by; of a choice the limit of tokens is not used.
 
         Raises:
             ValueError: there are no requests, or a limit is out of range.
@@ -193,9 +199,7 @@ class Engine:
     def decided(self, decoding: Decoding, told: Mapping[Any, int]) -> list[tuple[Any, list[AnswerToken]]]:
         """Return the next words of rows that have not left: those that no later step takes back.
 
-        Args:
-            decoding: the rows, after a step.
-            told: how many words of a row are known already, by its key; of other rows nothing is returned.
+        ``told`` has how many words of a row are known already, by its key; of other rows nothing is returned.
         """
         return [
             (row.key, self._read_decided(row, self.loop.trace_so_far(decoding, place), told[row.key]))
@@ -239,7 +243,6 @@ class Engine:
 
 
 def _choose(bundle: Bundle, provider: Provider, precision: Precision) -> Graphs:
-    """Return the graphs to run: those for the device, or of the precision that was asked for."""
     int8 = is_int8(provider, precision)
     device: Device = "cuda" if provider == "cuda" or (provider == "auto" and has_cuda()) else "cpu"
     graphs = bundle.manifest.graphs

@@ -126,7 +126,6 @@ def pieces_outputs(num_layers: int, *, evidence: bool, text: bool) -> Tensors:
 
 
 def words_outputs(num_layers: int) -> Tensors:
-    """Return the outputs of a reader of words."""
     return by_layer(_WORDS_OUTPUTS, num_layers)
 
 

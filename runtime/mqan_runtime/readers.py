@@ -39,7 +39,7 @@ from mqan_runtime.graphs import (
     words_outputs,
 )
 from mqan_runtime.rows import ReadRequest, Row
-from mqan_runtime.session import CPU, denormals_as_zero
+from mqan_runtime.session import denormals_as_zero, run_options
 from mqan_runtime.steps import Array, Buffers, Decoding, allocate, bind_output
 
 Begin = Callable[[Mapping[str, int]], Decoding]  # the sizes of the axes B, C, Q and U -> buffers of at least these
@@ -48,19 +48,12 @@ Open = Callable[[str, Collection[str], Collection[str]], onnxruntime.InferenceSe
 
 
 _MOST_IN_TURN: Final = 512  # pieces read of several requests without a pause, and one window more
-_LARGE: Final = 1024  # pieces read at once, whose memory onnxruntime shall not keep for ever
-_LARGE_TOKENS: Final = 1500  # the same of a batch of words, padding included
 _LOOKED_UP_TOGETHER: Final = 1024  # pieces of the generator: the vectors of all would be a fifth of the memory
 _FIRST: Final = {"first_input": "input", "first_hidden": "hidden", "first_cell": "cell"}
 
 
 class PieceReader:
-    """Reads requests as word pieces, up to ``num_together`` windows at once.
-
-    Attributes:
-        refusal_offset: what is added to the score of refusing a question that the decoder answers freely, in logits.
-        on_device: holds what is read on a device instead; see ``device.py``.
-    """
+    """Reads requests as word pieces, up to ``num_together`` windows at once."""
 
     num_fields: Final = len(TraceField)
     left_out: Final = NOT_OF_PIECES
@@ -90,8 +83,7 @@ class PieceReader:
     def read(self, rows: Sequence[Row], begin: Begin) -> Generator[None, None, Decoding]:
         """Read rows, and return them before their first step.
 
-        It pauses before each window of a request but its first, and before one that others are read in front of at
-        length.
+        It pauses before each window of a request but its first, and before one after others that are long.
         """
         wanted = self._wanted(rows)
         flat = [(n, window) for n, row in enumerate(rows) for window in row.request.windows]
@@ -121,7 +113,6 @@ class PieceReader:
         return decoding
 
     def _wanted(self, rows: Sequence[Row]) -> list[str]:
-        """Return the outputs that something reads."""
         has_choices = any(row.request.request.choices for row in rows)
         unread = set() if has_choices else {"label_evidence", "word_evidence"}
         if not any(row.request.wants_text_vector for row in rows):
@@ -158,15 +149,12 @@ class WindowsRead:
         self._parts: dict[str, list[Array]] = {name: [] for name in names}
         self._rows: Buffers = {}
         self._num_words = 0
-        self._shrinking = onnxruntime.RunOptions()
-        if reader.session.get_providers() == [CPU]:
-            self._shrinking.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
 
     def run(self, windows: Sequence[Window]) -> list[int]:
         """Read windows; return the number of the first word of each."""
         inputs = padded_windows(windows)
         pieces = inputs.pop("pieces")
-        options = self._shrinking if pieces.size > _LARGE else None
+        options = run_options(self._reader.session, pieces.size)
         with denormals_as_zero():
             [inputs["vectors"]] = self._reader.embeddings.run(None, {"pieces": pieces})
             found = self._reader.session.run(self.names, inputs, options)
@@ -192,7 +180,6 @@ class WindowsRead:
         return np.moveaxis(found, 2, 1) if found.ndim == 4 else found
 
     def fill(self, decoding: Decoding, words: "WordsOf") -> None:
-        """Put what was read of words where the steps read it."""
         for target, (name, numbers) in self._reader.targets.items():
             decoding.write(target, self.of_words(name, words.numbers[numbers]))
             if name.startswith(("inputs", "keys", "values")):  # large, and not read again
@@ -307,10 +294,6 @@ class WordReader:
         self._outputs = words_outputs(sizes.num_layers)
         self._sizes = {"D": sizes.width, "H": sizes.num_heads, "W": sizes.head_width, "V": sizes.num_generated}
         self._session = open_graph(graphs.reader, WORDS_INPUTS, self._outputs)
-        self._has_swollen = False  # the session holds the memory of a large batch
-        self._shrinking = onnxruntime.RunOptions()
-        if self._session.get_providers() == [CPU]:
-            self._shrinking.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
         try:
             self.shared: Buffers = {"generator_inputs": self._project()}
         except Exception as error:  # it runs here for the first time; onnxruntime raises many types
@@ -328,7 +311,6 @@ class WordReader:
         return ReadRequest(read_question(self._vocabulary, context, question, plain, check))
 
     def read(self, rows: Sequence[Row], begin: Begin) -> Generator[None, None, Decoding]:
-        """Read rows, and return them before their first step."""
         yield from ()
         requests = [row.request.request for row in rows]
         decoding = begin(_sizes_of(requests))
@@ -366,21 +348,14 @@ class WordReader:
         return outputs
 
     def _run(self, inputs: Buffers, bind: Callable[[Any, str], None]) -> None:
-        """Run the graph. The first small batch after large ones lets onnxruntime give back the memory of those."""
-        is_large = sum(inputs[name].size for name in ("context_slots", "question_slots")) > _LARGE_TOKENS
-        gives_back = self._has_swollen and not is_large
-        if gives_back:
-            self._has_swollen = False  # before it is so: a large run that ends meanwhile is not forgotten
+        num_tokens = sum(inputs[name].size for name in ("context_slots", "question_slots"))
         binding = self._session.io_binding()
         for name in WORDS_INPUTS:
             binding.bind_cpu_input(name, inputs[name])
         for name in self._outputs:
             bind(binding, name)
-        try:
-            with denormals_as_zero():
-                self._session.run_with_iobinding(binding, self._shrinking if gives_back else None)
-        finally:
-            self._has_swollen |= is_large
+        with denormals_as_zero():
+            self._session.run_with_iobinding(binding, run_options(self._session, num_tokens))
 
     def _project(self) -> npt.NDArray[np.float32]:
         """Return the decoder's inputs for all generator pieces, [V, D]: the graph projects the slots of any request."""

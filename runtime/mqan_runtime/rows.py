@@ -1,7 +1,7 @@
 """Requests on their way: as they are read, as rows of a decoding, and as they were decoded."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,9 @@ from mqan_core.text.layout import Window
 
 Trace = npt.NDArray[np.float32]
 
+SAMPLE: Final = ("The kettle is in the kitchen.", "Where is the kettle?")
+"""A context and a question, to try a model with."""
+
 
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
@@ -25,12 +28,10 @@ class ReadRequest:
 
     @property
     def num_context_tokens(self) -> int:
-        """Tokens of the context."""
         return self.request.num_context_tokens
 
     @property
     def num_question_tokens(self) -> int:
-        """Tokens of the question."""
         return self.request.num_question_tokens
 
     @property
@@ -41,23 +42,15 @@ class ReadRequest:
 
 @dataclass(slots=True, eq=False)
 class Row:
-    """A request that is being answered, and what its options need of what the model looked at.
+    """A request that is being answered, and what its options need of what the model looked at."""
 
-    Attributes:
-        key: what the caller knows it by.
-        scores: of its words, where quotations are asked for.
-        evidence: of its choices.
-        pointers: of each step that was taken, where they are asked for.
-        text_vector: what its text is about, where that is asked for and the bundle says it.
-    """
-
-    key: Any
+    key: Any  # what the caller knows it by
     request: ReadRequest
     max_answer_tokens: int
-    scores: QuotationScores | None = None
-    evidence: EvidenceVectors | None = None
-    pointers: list[Pointers] | None = None
-    text_vector: npt.NDArray[np.float32] | None = None
+    scores: QuotationScores | None = None  # of its words, where quotations are asked for
+    evidence: EvidenceVectors | None = None  # of its choices
+    pointers: list[Pointers] | None = None  # of each step that was taken, where they are asked for
+    text_vector: npt.NDArray[np.float32] | None = None  # what its text is about, where that is asked for
 
 
 class Steps(NamedTuple):

@@ -25,6 +25,7 @@ _SLOWER = ["SkipLayerNormFusion"]  # its operator takes several times as long as
 _ALLOWED: Final = frozenset(
     ("com.microsoft", name) for name in ("MatMulIntegerToFloat", "QGemm", "BiasGelu", "FusedMatMul", "FusedGemm")
 )
+_LARGE = 1024  # pieces or words read at once, whose memory onnxruntime shall not keep for ever
 _LARGEST_WEIGHT = 1e10  # a mask has 1e9; products of larger ones could overflow
 _LARGEST_HALF = 65_504  # the largest finite number of float16
 # what reading weights of the wrong form raises
@@ -71,6 +72,15 @@ def session_options(num_threads: int) -> onnxruntime.SessionOptions:
     return options
 
 
+def run_options(session: onnxruntime.InferenceSession, num_read: int) -> onnxruntime.RunOptions | None:
+    """Return how a reader runs over pieces or words, padding included: after many it gives a CPU's memory back."""
+    if num_read <= _LARGE or session.get_providers() != [CPU]:
+        return None
+    options = onnxruntime.RunOptions()
+    options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
+    return options
+
+
 def open_session(
     content: bytes,
     name: str,
@@ -83,14 +93,8 @@ def open_session(
 ) -> onnxruntime.InferenceSession:
     """Open a session over a graph that runs as it is hashed; it may hold some of onnxruntime's operators.
 
-    Args:
-        content: the graph, as hashed.
-        name: of the file, for messages.
-        inputs, outputs: names that it must have.
-        provider: where to run; ``auto`` takes a GPU when there is one.
-        num_threads: threads within an operator.
-        fix: fixes the sizes of the checked graph in place, so that on CUDA its runs are captured as CUDA graphs; no
-            node may then be left to the CPU.
+    ``fix`` fixes the sizes of the checked graph in place, so that on CUDA its runs are captured as CUDA graphs; no node
+    may then be left to the CPU.
 
     Raises:
         BundleError: the graph is malformed, refers to data outside itself, holds operators that are not allowed,
@@ -135,7 +139,6 @@ def open_session(
 def _check_names(
     session: onnxruntime.InferenceSession, name: str, inputs: Sequence[str], outputs: Sequence[str]
 ) -> None:
-    """Refuse a graph with other inputs or outputs than expected."""
     for kind, nodes, expected in (
         ("inputs", session.get_inputs(), inputs),
         ("outputs", session.get_outputs(), outputs),

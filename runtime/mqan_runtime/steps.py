@@ -31,29 +31,20 @@ _ROOM_GROWTH = 4
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class Decoding:
-    """Rows that decode together. Made and changed by a ``StepLoop`` only.
-
-    Attributes:
-        is_live: which rows have not left, [B].
-        max_tokens: most answer tokens of each row, [B].
-        num_steps: steps taken; of rows that came together, by those that came first.
-        spare: buffers for the state after the next step; empty until they are needed.
-        bindings: of the step, the next turn's first; made when they are needed.
-    """
+    """Rows that decode together. Made and changed by a ``StepLoop`` only."""
 
     keys: list[Row]
-    is_live: npt.NDArray[np.bool_]
-    max_tokens: npt.NDArray[np.int64]
+    is_live: npt.NDArray[np.bool_]  # which rows have not left, [B]
+    max_tokens: npt.NDArray[np.int64]  # most answer tokens of each row, [B]
     sizes: dict[str, int]
     constants: Buffers
     state: Buffers
-    num_steps: int = 0
-    spare: Buffers = field(default_factory=dict)
-    bindings: list[onnxruntime.IOBinding] = field(default_factory=list)
+    num_steps: int = 0  # of rows that came together, by those that came first
+    spare: Buffers = field(default_factory=dict)  # for the state after the next step; empty until they are needed
+    bindings: list[onnxruntime.IOBinding] = field(default_factory=list)  # the next turn's first; made when needed
 
     @property
     def num_live(self) -> int:
-        """Rows that have not left."""
         return int(self.is_live.sum())
 
     @property
@@ -63,7 +54,6 @@ class Decoding:
 
     @property
     def live_keys(self) -> list[Row]:
-        """The rows that have not left."""
         return [row for row, is_live in zip(self.keys, self.is_live, strict=True) if is_live]
 
     def read(self, name: str) -> Array:
@@ -84,7 +74,6 @@ class Decoding:
         bind_output(binding, output, self.read(name))
 
     def drop(self, row: Row) -> None:
-        """Let a row leave before its end."""
         self.is_live[[known is row for known in self.keys]] = False
 
     def shrink_to(self, other: "Decoding") -> None:
@@ -97,12 +86,8 @@ class Decoding:
 class StepLoop:
     """Takes the steps of decodings. Several threads may, each with decodings of its own.
 
-    Args:
-        step: session of the decoding step.
-        constants: names and axes of what stays the same during an answer.
-        state: names and axes of what one step hands to the next.
-        sizes: of the fixed axes.
-        shared: the constants that are the same for every row.
+    Constants stay the same during an answer, state is handed from step to step; ``sizes`` are those of the fixed axes,
+    ``shared`` the constants that are the same for every row.
     """
 
     def __init__(
@@ -190,11 +175,9 @@ class StepLoop:
         return trace
 
     def merge(self, decodings: Sequence[Decoding], room: int = 0) -> Decoding:
-        """Return the rows of decodings that have not left as one decoding; the others are not to be used again.
+        """Return the rows of decodings that have not left, at least one, as one decoding; the others are used up.
 
-        Args:
-            decodings: at least one row of them has not left.
-            room: steps to have room for, where any row has so many left; no less than what they have now.
+        It has room for as many steps as before, and for ``room`` where any row has so many left.
         """
         parts = [(d, np.flatnonzero(d.is_live)) for d in decodings]
         parts = [(d, rows) for d, rows in parts if len(rows)]
@@ -217,7 +200,6 @@ class StepLoop:
     def _gather(
         self, tensors: Axes, parts: Sequence[tuple[Decoding, npt.NDArray[np.intp]]], sizes: Mapping[str, int]
     ) -> Buffers:
-        """Copy rows of several decodings into new buffers, padded to the widest."""
         gathered = allocate({name: axes for name, axes in tensors.items() if "B" in axes}, sizes)
         for name, target in gathered.items():
             first = 0

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mqan_cli.main import app
-from mqan_core.forms.sql import write_table
+from mqan_data.queries import write_table
 from mqan_serving.default_bundle import default_bundle
 
 WISH = "I am looking for cheap Chinese food. What are the address and the phone number?"

@@ -9,7 +9,7 @@ import pydantic
 import pytest
 
 from mqan_client import Client, InvalidRequestError, Record, answer_column, record_column
-from mqan_runtime.interface import open_engine
+from mqan_runtime.engine import Engine
 from mqan_serving.default_bundle import default_bundle
 
 MAILS = pd.Series(
@@ -21,7 +21,7 @@ MAILS = pd.Series(
 
 @pytest.fixture(scope="module")
 def client(serve_local: Callable[..., AbstractContextManager[tuple[int, int]]]) -> Iterator[Client]:
-    engine = open_engine(default_bundle(), provider="cpu")
+    engine = Engine.open(default_bundle(), provider="cpu")
     with serve_local(engine) as (_, grpc_port), Client(f"grpc://127.0.0.1:{grpc_port}") as opened:
         yield opened
 

@@ -12,8 +12,9 @@ from sqlglot import exp
 from mqan_core.answer.types import Answer, AnswerToken, Masses, ParsedQuery, ParsedState, Source, Span, compose
 from mqan_core.errors import FormError
 from mqan_core.forms.parsed import DIALOGUE_STATE, SQL, parse_answer
-from mqan_core.forms.sql import read_header, write_table
+from mqan_core.forms.sql import read_header
 from mqan_core.text.tokens import read_tokens
+from mqan_data.queries import write_table
 
 HEADER = ["Ship", "Year built", 'Name "x"', "Speed"]
 MASSES = Masses(0.5, 0.25, 0.25)

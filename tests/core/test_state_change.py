@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqan_core.forms.folding import FoldedText, Part, fold
-from mqan_core.forms.state_change import StateChange, read_state_change, write_state_change
+from mqan_core.forms.state_change import StateChange, read_state_change
+from mqan_data.formats.dialogues import write_state_change
 
 NAMES = st.text("abc İΣ.-", min_size=1).filter(str.strip).map(lambda name: " ".join(name.split()))
 

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from mqan_core.example import Example
-from mqan_core.forms.sql import Query, gold_query, read_header, read_query
+from mqan_core.forms.sql import read_header
 from mqan_data.metrics import score
+from mqan_data.queries import Query, gold_query, read_query
 from mqan_data.sql_execution import Table, execute
 from mqan_data.tasks import task_named
 

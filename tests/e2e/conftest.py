@@ -9,7 +9,6 @@ import httpx2
 import pytest
 
 from mqan_runtime.engine import Engine
-from mqan_runtime.interface import open_engine
 
 
 @pytest.fixture(
@@ -40,4 +39,4 @@ def channel(server: Any) -> Iterator[grpc.Channel]:
 @pytest.fixture(scope="session")
 def engine(bundle_folder: Path) -> Engine:
     """The engine in this process: what each answer must equal."""
-    return open_engine(bundle_folder, provider="cpu")
+    return Engine.open(bundle_folder, provider="cpu")

@@ -27,7 +27,7 @@ import pytest
 
 from mqan.v1 import answer_pb2, answer_pb2_grpc
 from mqan_client import Client, ClientError
-from mqan_runtime.interface import open_engine
+from mqan_runtime.engine import Engine
 from mqan_serving.contract.questions import Question
 from mqan_serving.observability.metrics import Metrics
 from mqan_serving.service.answer_service import Service
@@ -360,7 +360,7 @@ def start_pair(start_server: Any) -> Iterator[Callable[[str], Any]]:
 
 @pytest.fixture(scope="module")
 def expected(bundle_folder: Any) -> str:
-    engine = open_engine(bundle_folder, provider="cpu")
+    engine = Engine.open(bundle_folder, provider="cpu")
     return engine.answer([engine.read(CONTEXT, QUESTION)], [LIMIT])[0].text
 
 
@@ -434,7 +434,7 @@ async def test_who_gives_up_costs_nothing(bundle_folder: Path, monkeypatch: pyte
     number = 100 * TIMES
     settings = load_settings(max_queued_requests=2 * number, max_batch_size=1, log_level="error")
     metrics = Metrics()
-    engine = open_engine(bundle_folder, provider="cpu")
+    engine = Engine.open(bundle_folder, provider="cpu")
     start, is_called, may_go_on = engine.start_in_turns, threading.Event(), threading.Event()
 
     def start_when_told(*arguments: Any) -> Any:

@@ -30,7 +30,7 @@ from mqan_cli.main import app
 from mqan_core.bundle import open_bundle
 from mqan_core.errors import BundleError, EngineFailedError
 from mqan_core.manifest import MANIFEST, VECTORS, VOCABULARY
-from mqan_runtime.interface import open_engine
+from mqan_runtime.engine import Engine
 from mqan_serving.contract.answers import document_of
 from mqan_serving.contract.model import model_document
 from mqan_serving.observability.metrics import Metrics
@@ -138,7 +138,7 @@ def serve_it(folder: Path) -> str | None:
     """Return the line that refuses a bundle, or None where all that a server tells of it and with it can be told."""
     resource.setrlimit(resource.RLIMIT_AS, (_MOST_BYTES, _MOST_BYTES))
     try:
-        engine = open_engine(folder, provider="cpu")
+        engine = Engine.open(folder, provider="cpu")
         (answer,) = engine.answer([engine.read(_CONTEXT, _QUESTION)], [min(3, engine.max_answer_tokens)])
     except (BundleError, EngineFailedError) as error:
         return str(error)
@@ -242,7 +242,7 @@ def _double(name: str) -> Callable[[Path, dict[str, Any]], None]:
 
 def _open(folder: Path) -> str | None:
     resource.setrlimit(resource.RLIMIT_AS, (_MOST_BYTES, _MOST_BYTES))
-    return refusal_of(lambda: open_engine(folder, provider="cpu"))
+    return refusal_of(lambda: Engine.open(folder, provider="cpu"))
 
 
 _DO_NOT_RUN = {

@@ -22,7 +22,7 @@ import pytest
 from google.protobuf.json_format import MessageToDict
 
 from mqan.v1 import answer_pb2, answer_pb2_grpc
-from mqan_runtime.interface import open_engine
+from mqan_runtime.engine import Engine
 from mqan_serving.local import LocalServer
 from mqan_serving.observability.logs import set_up_logs
 from mqan_serving.observability.metrics import Metrics
@@ -151,7 +151,7 @@ async def test_no_errors_and_no_cross_talk(bundle_folder: Any, unused_tcp_port_f
         log_level="error",
     )
     metrics = Metrics()
-    service = Service(open_engine(bundle_folder, provider="cpu"), settings, meter=metrics)
+    service = Service(Engine.open(bundle_folder, provider="cpu"), settings, meter=metrics)
     await service.warm_up()
     server = LocalServer(service, settings, metrics)
     await server.start()

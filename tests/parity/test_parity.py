@@ -12,7 +12,6 @@ from mqan_core.example import Example
 from mqan_export import parity
 from mqan_export.parity import Parity, ParityError, check_parity, check_words_reader
 from mqan_runtime.engine import Engine
-from mqan_runtime.interface import open_engine
 from mqan_runtime.rows import ReadRequest
 from mqan_training.model.network import Network
 from tests.answering import check_same
@@ -76,7 +75,7 @@ def test_a_network_that_computes_no_numbers_is_noticed(
 
 def test_the_length_of_others_moves_no_probability(bundle_folder: Path, sentences: MakeSentence) -> None:
     """With 8-bit products a last digit of float32 can move an 8-bit number, and that a trained model's probability."""
-    engine = open_engine(bundle_folder, provider="cpu")
+    engine = Engine.open(bundle_folder, provider="cpu")
     requests = [engine.read(case.context, case.question) for case in make_cases(8)]
     words = sentences(random.Random(6), 600).split()
     others = [

@@ -16,7 +16,6 @@ from mqan_core.bundle import open_bundle
 from mqan_core.errors import BundleError, InputError
 from mqan_core.example import Choice
 from mqan_runtime.engine import Ended, Engine
-from mqan_runtime.interface import open_engine
 from mqan_runtime.rows import ReadRequest
 from mqan_runtime.session import CPU, check_graph
 from tests.answering import LABELS, check_same, make_examples, make_text
@@ -36,10 +35,10 @@ def read_all(engine: Engine, number: int, seed: int) -> list[ReadRequest]:
 
 
 def test_a_bundle_is_opened_by_its_format(small_bundle: Path) -> None:
-    opened = open_engine(small_bundle, provider="cpu")
+    opened = Engine.open(small_bundle, provider="cpu")
     assert (opened.provider, opened.precision) == (CPU, "int8")
     assert opened.bundle.manifest.name == "small"
-    assert open_engine(small_bundle, provider="cpu", precision="float32").precision == "float32"
+    assert Engine.open(small_bundle, provider="cpu", precision="float32").precision == "float32"
 
 
 def test_windows_may_be_read_together(small_bundle: Path) -> None:
@@ -195,7 +194,7 @@ def test_a_changed_graph_is_refused(small_bundle: Path, name: str, tmp_path: Pat
     content[len(content) // 2] ^= 1
     (tmp_path / name).write_bytes(bytes(content))
     with pytest.raises(BundleError, match="SHA-256"):
-        open_engine(tmp_path, provider="cpu")
+        Engine.open(tmp_path, provider="cpu")
 
 
 def test_only_the_operators_of_onnxruntimes_tools_are_allowed(small_bundle: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from huggingface_hub import InferenceClient
 from huggingface_hub.errors import HfHubHTTPError
 
-from mqan_runtime.interface import open_engine
+from mqan_runtime.engine import Engine
 from mqan_serving.contract.errors import PlacedError
 from mqan_serving.formats.hf_question_answering import MOST_ANSWERS
 from mqan_serving.formats.hf_zero_shot import question_of
@@ -31,7 +31,7 @@ def rest(
     repository: Path, serve_local: Callable[..., AbstractContextManager[tuple[int, int]]]
 ) -> Iterator[httpx2.Client]:
     """A client of a server of the default model."""
-    engine = open_engine(repository / "serving" / "bundles" / "default", provider="cpu")
+    engine = Engine.open(repository / "serving" / "bundles" / "default", provider="cpu")
     with (
         serve_local(engine) as (http_port, _),
         httpx2.Client(base_url=f"http://127.0.0.1:{http_port}", trust_env=False, timeout=20) as client,

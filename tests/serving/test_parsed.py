@@ -8,8 +8,8 @@ import pytest
 from google.protobuf.json_format import MessageToDict
 
 from mqan.v1 import answer_pb2
-from mqan_core.forms.sql import write_table
 from mqan_core.text.tokens import Token, read_tokens
+from mqan_data.queries import write_table
 from tests.serving.conftest import StandInEngine, refusal
 
 SHIPS = write_table(["Ship", "Year built"], "select COUNT Ship from table where Year built > 1950")

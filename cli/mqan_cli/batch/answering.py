@@ -57,10 +57,10 @@ class Worker:
     """A bundle that this process has opened."""
 
     def __init__(self, folder: Path, plan: Plan) -> None:
-        from mqan_runtime.interface import open_engine
+        from mqan_runtime.engine import Engine
         from mqan_serving.records.schema import read_schema
 
-        self._engine = open_engine(folder, provider="cpu")
+        self._engine = Engine.open(folder, provider="cpu")
         self._questions = plan.questions
         self._fields = () if plan.schema is None else tuple(read_schema(plan.schema))
 

@@ -30,13 +30,7 @@ Progress = Callable[[int], object]
 
 
 class AsyncClient:
-    """Asks a server from asyncio. Belongs to the event loop it is first used in.
-
-    Args:
-        url: the server; see the table of ``mqan_client.client``.
-        timeout_s: longest duration of a call, retries included.
-        retries: when to ask again while the server is full or cannot be reached.
-        api_key: names the caller, where the server asks for that. Without TLS whoever is between can read it.
+    """Asks a server from asyncio. Belongs to the event loop it is first used in. Arguments are those of ``Client``.
 
     Raises:
         ValueError: the URL names no transport or no host, or the key has characters that no key has.
@@ -63,11 +57,7 @@ class AsyncClient:
     def answer_stream(
         self, context: str, question: str, *, timeout_s: float | None = None, **asked: Unpack[Asked]
     ) -> AsyncGenerator[StreamedWord | Answer, None]:
-        """Answer a question about a context word by word, as ``Client.answer_stream`` does.
-
-        >>> async for part in client.answer_stream("The tower is 330 m tall.", "How tall is it?"):
-        ...     print(part.delta if isinstance(part, StreamedWord) else f" ({part.probability:.2f})", end="")
-        """
+        """Answer a question about a context word by word, as ``Client.answer_stream`` does."""
         request = {"context": context, **question_document(question, asked)}
         return self._transport.answer_stream(request, self._time(timeout_s))
 

@@ -56,8 +56,6 @@ class Client:
         """Answer a question about a context.
 
         Args:
-            context: the text that the question is about.
-            question: the question, in natural language.
             timeout_s: longest duration of this call; the client's when None.
             asked: what else is asked for: ``choices`` (labels, or ``Choice`` with descriptions), of which ``multiple``
                 may be right, or ``none``; ``yes_no``; ``scale`` (levels, low to high); ``sources`` that words may come
@@ -94,17 +92,9 @@ class Client:
         """Answer several questions about one context in one call.
 
         The server answers them side by side. A question that cannot be answered does not stop the others: its error is
-        the result.
+        the result. Each of up to 256 is a string, or a mapping with ``question`` and what else ``answer`` takes.
 
         >>> client.answer_questions(invoice, ["What is the total?", {"question": "Is it paid?", "yes_no": True}])
-
-        Args:
-            context: the text that the questions are about.
-            questions: up to 256; each a string, or a mapping with ``question`` and what else ``answer`` takes.
-            timeout_s: longest duration of this call; the client's when None.
-
-        Returns:
-            An ``Answer`` or a ``ClientError`` for each question, in their order.
 
         Raises:
             InvalidRequestError: there are no questions or too many, or one cannot be sent.
@@ -121,19 +111,11 @@ class Client:
         timeout_s: float | None = None,
         **asked: Unpack[Asked],
     ) -> list[Answer | ClientError]:
-        """Answer many questions, each about its own context.
+        """Answer many questions, each about its own context, a pair of context and question each.
 
-        Several questions are on their way at a time. One that fails does not end the call: its error is the result.
-
-        Args:
-            pairs: a context and a question each.
-            concurrency: most questions on their way at a time.
-            progress: called with 1 for each one that is done, as ``tqdm(total=len(pairs)).update`` is.
-            timeout_s: longest duration of each question; the client's when None.
-            asked: what else is asked for with each, as of ``answer``.
-
-        Returns:
-            An ``Answer`` or a ``ClientError`` for each pair, in their order.
+        Up to ``concurrency`` are on their way at a time. One that fails does not end the call: its error is the result.
+        ``progress`` is called with 1 for each that is done, as ``tqdm(total=len(pairs)).update`` is; all else is as of
+        ``answer``, for each question.
 
         Raises:
             ValueError: the concurrency is below 1.
@@ -152,12 +134,10 @@ class Client:
         """Fill a record of named fields from a text, each value with its place in the text.
 
         Args:
-            context: the text.
             schema: a JSON Schema of an object, or a class that has ``model_json_schema()``, such as a model of
                 pydantic. ``ask`` in a field is its question; without it the question is made from ``description``, or
                 from the name and the type.
             min_probability: of a value; a less likely one is left out. ``x-min-probability`` in a field is its own.
-            timeout_s: longest duration of this call; the client's when None.
 
         Raises:
             InvalidRequestError: the schema is not supported; the message names the field.

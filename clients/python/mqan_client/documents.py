@@ -29,13 +29,11 @@ def of_a_server() -> Iterator[None]:
 
 @of_a_server()
 def read_word(document: Document) -> StreamedWord:
-    """Return a word of a stream."""
     return _read(StreamedWord, document)
 
 
 @of_a_server()
 def read_answer(document: Document) -> Answer:
-    """Return an answer."""
     return _read(Answer, document)
 
 
@@ -51,13 +49,11 @@ def read_answers(document: Document) -> list[Answer | ClientError]:
 
 @of_a_server()
 def read_record(document: Document) -> Record:
-    """Return a record."""
     return _read(Record, document)
 
 
 @of_a_server()
 def read_model(document: Document) -> Model:
-    """Return the description of a model."""
     return _read(Model, {**document, **document["model"]})
 
 

@@ -17,7 +17,6 @@ class ClientError(Exception):
 
     Attributes:
         code: stable code of the cause, for example ``context_too_long``.
-        message: what is wrong and, where the server says so, how to fix it.
         request_id: names the request in the server's log; None where the server was not reached.
     """
 
@@ -39,7 +38,7 @@ def _made_again(kind: type[ClientError], message: str, code: str, request_id: st
 
 
 class InvalidRequestError(ClientError, ValueError):
-    """The request cannot be answered as it is."""
+    """The request cannot be answered as it is; the message says why and how to fix it."""
 
 
 class UnauthenticatedError(ClientError, PermissionError):

@@ -80,8 +80,7 @@ def question_documents(questions: Iterable[str | AskedQuestion]) -> list[Documen
     """Return several questions.
 
     Raises:
-        InvalidRequestError: they are no list, or one is neither a string nor a mapping with ``question``, or asks for
-            what is unknown.
+        InvalidRequestError: they are no list, or one is no question, or asks for what is unknown.
     """
     if isinstance(questions, str | bytes | Mapping) or not isinstance(questions, Iterable):
         what = "one question" if isinstance(questions, str | bytes | Mapping) else f"{questions!r:.100}"

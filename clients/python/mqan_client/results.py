@@ -39,27 +39,21 @@ class Masses:
 
 @dataclass(frozen=True, slots=True)
 class AnswerToken:
-    """One token of an answer, and how likely it was after those before it.
-
-    ``span`` is the place in the context or question that it was copied from; None for a generated token.
-    """
+    """One token of an answer, and how likely it was after those before it."""
 
     text: str
     probability: float
     source: Source
     masses: Masses
-    span: Span | None
+    span: Span | None  # in the context or question that it was copied from; None for a generated token
 
 
 @dataclass(frozen=True, slots=True)
 class StreamedWord:
-    """A word of an answer that is not whole yet, as the whole answer has it among its tokens; nothing takes it back.
-
-    ``delta`` is what it appends to the answer's text: itself, and what stands between it and the word before it.
-    """
+    """A word of an answer that is not whole yet, as the whole answer has it among its tokens; nothing takes it back."""
 
     token: AnswerToken = field(metadata={"flat": True})
-    delta: str
+    delta: str  # what it appends to the answer's text, with what stands between it and the word before it
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,16 +90,13 @@ class Place:
 class ChoiceProbability:
     """How likely one of the choices is.
 
-    Attributes:
-        label: as it was given.
-        probability: its share of all choices, which sum to 1; of the choices and ``none`` for yes and no, and with
-            ``none`` or ``min_probability``; with ``multiple`` how likely it is by itself.
-        evidence: the words of the context that decide for it, where it was chosen.
+    ``probability`` is its share of all choices, which sum to 1; of the choices and ``none`` for yes and no, and with
+    ``none`` or ``min_probability``; with ``multiple`` how likely it is by itself.
     """
 
     label: str
     probability: float
-    evidence: tuple[Place, ...]
+    evidence: tuple[Place, ...]  # the words of the context that decide for it, where it was chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,17 +128,11 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What the model looked at when it chose a word, the end of the answer, or a label.
+    """What the model looked at when it chose a word, the end of the answer, or a label."""
 
-    Attributes:
-        context: words of the context, the largest weight first; for a label how attention was divided.
-        question: words of the question; none for a label.
-        candidates: the likeliest words, of the vocabulary's only the one that was chosen; none for a label.
-    """
-
-    context: tuple[PointerWeight, ...]
-    question: tuple[PointerWeight, ...]
-    candidates: tuple[Candidate, ...]
+    context: tuple[PointerWeight, ...]  # the largest weight first; for a label how attention was divided
+    question: tuple[PointerWeight, ...]  # none for a label
+    candidates: tuple[Candidate, ...]  # the likeliest words, of the vocabulary's only the one that was chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,27 +187,20 @@ class Answer:
     """An answer that says where each of its words came from.
 
     Attributes:
-        text: the answer; may be empty.
         probability: product of the probabilities of its tokens and, unless ``truncated``, of its end; of a chosen label
             its own, and with ``multiple`` that of every label being judged rightly; mapped to how often such answers
             were right where the model holds such a map.
-        tokens: its tokens, in order.
         spans: neighbouring copied tokens, merged into quotations, in order.
         truncated: whether it was cut at the limit of tokens.
-        model: the model that answered.
-        answered: whether there is an answer; the text is empty otherwise.
         confidence: of choices, the best one's probability; of no answer, that there is none; else ``probability``.
         none: how likely it is that the text does not say, or that none of the choices is right.
-        choices: the choices, in the order in which they were given, also where the question lists them; empty for a
-            free answer.
+        choices: in the order in which they were given, also where the question lists them; empty for a free answer.
         chosen: the labels that hold; several only with ``multiple``.
         expected: expected value of a scale, its lowest level being 1; None without one.
         windows: windows of the context that were read.
         places: with ``all``, every place that answers, in the order of the text.
         alternatives: the next best quotations, the likeliest first.
-        steps: with ``explain``, what each step looked at.
-        parsed: with ``parse``, what the answer was read as; None where it is not of that form.
-        parse_error: with ``parse``, why the answer could not be read.
+        parsed: what the answer was read as; None where it is not of that form, as ``parse_error`` says.
     """
 
     text: str = field(metadata={"name": "answer"})
@@ -291,13 +269,9 @@ class RecordField:
     Attributes:
         value: as the record has it; None where there is none, and an empty list of an array.
         text: the quotation, or the label; also where it has no value of the field's type, as ``reason`` says.
-        spans: where the quotation stands; of an array of strings each place; of labels and of yes and no the words that
-            decide for them.
-        answered: whether there is a value.
+        spans: of an array of strings each place; of labels and of yes and no the words that decide for them.
         probability: how sure the model is of the quotation, the label or the list of labels, or that the text has none.
-        question: what was asked.
         normalized: what a library made of the quotation; None of types that none is asked for.
-        reason: why there is no value; None where there is one.
     """
 
     value: Any
@@ -319,7 +293,6 @@ class Record:
             list where it is an array, and left out otherwise.
         missing: names of the fields without a value.
         fields: each field of the schema by its name, in the schema's order.
-        model: the model that answered.
     """
 
     values: dict[str, Any] = field(metadata={"name": "record"})

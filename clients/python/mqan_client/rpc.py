@@ -43,14 +43,7 @@ _PARSE_KINDS = {"sql": "PARSE_KIND_SQL", "dialogue_state": "PARSE_KIND_DIALOGUE_
 
 
 class RpcTransport(Transport):
-    """Calls a server by gRPC.
-
-    Args:
-        target: host and port.
-        retries: when to call again.
-        headers: metadata that every call carries.
-        tls: whether to encrypt.
-    """
+    """Calls a server by gRPC."""
 
     def __init__(self, target: str, retries: Retries, headers: dict[str, str], *, tls: bool) -> None:
         super().__init__(retries)

@@ -31,15 +31,8 @@ def answer_column(
     >>> table.join(answer_column(client, table["mail"], "Which team?", choices=["billing", "shipping"]))
     >>> answer_column(client, table["mail"], {"thing": "What is broken?", "sad": {"question": "Sad?", "yes_no": True}})
 
-    Args:
-        client: of the server.
-        column: texts; where one is missing, nothing is asked.
-        question: the question, in natural language; or several by name, each alone or with what else is asked for with
-            it, which take one call for each text.
-        concurrency: most texts on their way at a time.
-        progress: called with 1 for each text that is done, as ``tqdm(total=column.count()).update`` is.
-        timeout_s: longest duration of each call; the client's when None.
-        asked: what else is asked for with each, as of ``Client.answer``.
+    Where a text is missing, nothing is asked; several questions take one call for each text. All else is as of
+    ``Client.answer_many``.
 
     Returns:
         A table with the column's index: ``answer``, the text, missing where there is none; ``answered``;

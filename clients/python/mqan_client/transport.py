@@ -56,12 +56,8 @@ class Attempts:
     gRPC's own retries end with the first header of a response, and Ray's proxy sends one before the error that tells of
     its replica's death; so both transports ask again by this.
 
-    Args:
-        retries: how often, and after which waits.
-        timeout_s: longest duration of the call, all attempts and waits included; infinity counts as 23 days.
-
     Raises:
-        InvalidRequestError: it is not a number.
+        InvalidRequestError: the timeout is not a number.
     """
 
     def __init__(self, retries: Retries, timeout_s: float) -> None:
@@ -72,11 +68,6 @@ class Attempts:
         self._num_failed = 0
 
     def remaining_s(self) -> float:
-        """Return the time left.
-
-        Raises:
-            DeadlineExceededError: there is none.
-        """
         remaining = self._deadline - time.monotonic()
         if remaining <= 0:
             raise too_late()
@@ -99,9 +90,6 @@ class Transport(ABC):
     """Calls a server. Calls have the names of gRPC's methods, requests and responses are documents of REST.
 
     Belongs to the event loop that it is first used in.
-
-    Args:
-        retries: when to call again.
     """
 
     def __init__(self, retries: Retries) -> None:
@@ -109,7 +97,6 @@ class Transport(ABC):
         self._is_closed = False
 
     async def call(self, name: str, request: Document, timeout_s: float) -> Document:
-        """Make a call."""
         self._check_open()
         attempts = Attempts(self._retries, timeout_s)
         while True:
@@ -120,7 +107,6 @@ class Transport(ABC):
             await asyncio.sleep(wait_s)
 
     async def answer_stream(self, request: Document, timeout_s: float) -> AsyncGenerator[StreamedWord | Answer, None]:
-        """Answer one question word by word."""
         self._check_open()
         attempts = Attempts(self._retries, timeout_s)
         while True:
@@ -140,7 +126,6 @@ class Transport(ABC):
             await asyncio.sleep(wait_s)
 
     async def close(self) -> None:
-        """Close all connections."""
         self._is_closed = True
         await self._close()
 
@@ -160,7 +145,6 @@ class Transport(ABC):
 
 
 def too_late() -> DeadlineExceededError:
-    """Return the error of a call whose time is over."""
     return DeadlineExceededError("No answer came in time.", code="deadline_exceeded")
 
 

@@ -30,20 +30,14 @@ _HELD = 1e-6  # probabilities are held this far from 0 and 1
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """``p -> logistic(scale * logit(p) + offset)``.
-
-    Attributes:
-        scale: over 0, so that the order of answers stays.
-        offset: in logits; with the largest scale and offset a manifest may have, the exponential is still a float.
-    """
+    """``p -> logistic(scale * logit(p) + offset)``."""
 
     __pydantic_config__ = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
-    scale: Annotated[float, Field(gt=0, le=30)]
-    offset: Annotated[float, Field(ge=-100, le=100)]
+    scale: Annotated[float, Field(gt=0, le=30)]  # over 0, so that the order of answers stays
+    offset: Annotated[float, Field(ge=-100, le=100)]  # in logits; the exponential is still a float
 
     def __call__(self, probability: float) -> float:
-        """Map a probability."""
         return 1 / (1 + math.exp(-(self.scale * logit(probability) + self.offset)))
 
 
@@ -67,7 +61,6 @@ class QuestionKind(StrEnum):
 
 
 def kind_of(labels: Sequence[str], multiple: bool) -> QuestionKind:
-    """Return the kind of a question, by the labels to choose from and whether several can be right."""
     if not labels:
         return QuestionKind.FREE
     if multiple:
@@ -76,22 +69,16 @@ def kind_of(labels: Sequence[str], multiple: bool) -> QuestionKind:
 
 
 def bucket_of(num_choices: int) -> str:
-    """Return the name of the bucket that a number of choices is in."""
     return next(name for most, name in BUCKETS if num_choices <= most)
 
 
 @dataclass(frozen=True, slots=True)
 class Temperatures:
-    """The maps of one model; what has none stays as it is.
+    """The maps of one model; what has none stays as it is."""
 
-    Attributes:
-        maps: by ``kind/bucket`` or ``kind``; ``scale`` is 1 / T.
-    """
-
-    maps: Mapping[str, Calibration] = field(default_factory=dict)
+    maps: Mapping[str, Calibration] = field(default_factory=dict)  # by ``kind/bucket`` or ``kind``; ``scale`` is 1 / T
 
     def single(self, kind: QuestionKind, probability: float) -> float:
-        """Map the probability of a free answer, or of refusing a free question."""
         found = self.maps.get(kind.value)
         return probability if found is None else found(probability)
 

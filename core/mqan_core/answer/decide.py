@@ -41,8 +41,6 @@ def decide(
     Args:
         trace: of its steps, [steps, F], at least one; it may be longer than the answer.
         masses: probability of each of its choices at the first step.
-        request, vocabulary: what the steps chose from.
-        max_answer_tokens: most tokens of the answer.
         may_be_none: whether none of its choices may be the answer; otherwise the likeliest is.
     """
     trace = _whole(trace[: max_answer_tokens + 1])
@@ -86,12 +84,9 @@ def find_repeats(trace: Trace) -> slice | None:
 
 
 def count_decided(trace: Trace) -> int:
-    """Return how many words of a free answer, from the first on, no later step can take back.
+    """Return how many words of a free answer, after steps [steps, F] without the end, no later step can take back.
 
     These are all but the last words that repeat what was said before them: if they go on so, they are cut.
-
-    Args:
-        trace: of the steps taken so far, [steps, F], none of them the end.
     """
     if not len(trace) or _refuses(trace):
         return 0

@@ -23,8 +23,6 @@ Floats = npt.NDArray[np.floating[Any]]
 
 
 class Evidence(Protocol):
-    """Which words decide for a label."""
-
     def logits(self, label: int) -> Floats:
         """Return the logit of each word deciding for a label, [C]."""
 
@@ -50,7 +48,6 @@ class EvidenceVectors:
     words_CE: Floats
 
     def logits(self, label: int) -> Floats:
-        """Return the logit of each word deciding for a label, [C]."""
         logits_C: Floats = self.words_CE @ self.labels_LE[label]
         return logits_C
 

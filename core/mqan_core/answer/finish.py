@@ -31,31 +31,20 @@ HOLDS: Final = 0.5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Decoded:
-    """What an engine found for one request.
+    """What an engine found for one request."""
 
-    Attributes:
-        trace: of its steps, [steps, F], at least one.
-        masses: probability of each choice at the first step, in the request's order.
-        attention_C: how the decision between choices divided its attention over the context.
-        scores: of each word as the first and last of a quotation, where quotations are asked for.
-        pointers: of each step, where the answer is to be explained.
-        evidence: which words decide for which choice; without it those that the decision attended to.
-        num_windows: windows that the context was read in.
-    """
-
-    trace: Trace
-    masses: Sequence[float]
-    attention_C: Weights
-    scores: QuotationScores | None = None
-    pointers: Sequence[Pointers] | None = None
-    evidence: Evidence | None = None
-    num_windows: int = 1
+    trace: Trace  # of its steps, [steps, F], at least one
+    masses: Sequence[float]  # of each choice at the first step, in the request's order
+    attention_C: Weights  # how the decision between choices divided its attention over the context
+    scores: QuotationScores | None = None  # of each word as the first and last of a quotation
+    pointers: Sequence[Pointers] | None = None  # of each step, where the answer is to be explained
+    evidence: Evidence | None = None  # which words decide for which choice; without it those attended to
+    num_windows: int = 1  # that the context was read in
 
 
 def finish(
     decoded: Decoded, request: Request, vocabulary: Vocabulary, temperatures: Temperatures, max_answer_tokens: int
 ) -> Answer:
-    """Return the answer to a request, of at most ``max_answer_tokens``."""
     options = request.options
     answer = decide(
         *(decoded.trace, decoded.masses, request, vocabulary, max_answer_tokens), may_be_none=options.may_be_none
@@ -112,7 +101,6 @@ def _withhold(answer: Answer, min_probability: float | None) -> Answer:
 
 
 def several(answer: Answer, min_probability: float | None = None) -> Answer:
-    """Return the answer that judges every label by itself."""
     least = HOLDS if min_probability is None else min_probability
     holding = [choice for choice in answer.choices if choice.against_refusal > HOLDS]
     chosen = tuple(choice.label for choice in holding if choice.against_refusal >= least)

@@ -120,7 +120,6 @@ def _likeliest(
 
 
 def _before_the_next(starts: npt.NDArray[np.float64], ends: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return probabilities of last words; 0 from the next quotation on, if this one may end before it."""
     for other in np.flatnonzero(starts[1:] >= LEAST_SHARE * starts[0]) + 1:
         if ends[:other].max() >= _LEAST_END * ends.max():
             return np.where(np.arange(len(ends)) < other, ends, 0.0)
@@ -147,7 +146,6 @@ def _tokens(quotation: _Quotation, request: Request) -> list[AnswerToken]:
 
 
 def _joined(found: Sequence[_Quotation], least: float, request: Request) -> Answer:
-    """Return every place as one answer, in the order of the text; it is as likely as its likeliest place."""
     held = [q for q in found if q.probability >= least] or list(found[:1])
     places, tokens, spans = [], [], []
     for quotation in sorted(held, key=lambda q: q.first):
@@ -162,7 +160,6 @@ def _joined(found: Sequence[_Quotation], least: float, request: Request) -> Answ
 
 
 def _is_new(other: Answer, answer: Answer, taken: set[str]) -> bool:
-    """Return whether a quotation says what was not said, and quotes nothing that the answer quotes."""
     return other.text.casefold() not in taken and not any(
         mine.source is Source.CONTEXT and mine.start < its.end and its.start < mine.end
         for mine in answer.spans

@@ -8,18 +8,13 @@ from mqan_core.answer.types import Answer, AnswerToken, compose
 
 @dataclass(frozen=True, slots=True)
 class StreamedWord:
-    """A word of an answer that is not whole yet; nothing takes it back.
-
-    ``delta`` is what it appends to the answer's text: itself, and what stands between it and the word before it.
-    """
+    """A word of an answer that is not whole yet; nothing takes it back."""
 
     token: AnswerToken
-    delta: str
+    delta: str  # what it appends to the answer's text, with what stands between it and the word before it
 
 
 class WordStream:
-    """Turns the tokens of one answer into streamed words."""
-
     def __init__(self, context: str, question: str) -> None:
         self._context = context
         self._question = question

@@ -75,19 +75,16 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A word that could have been said at a step: its share of the mixture, and the source that gave most of it."""
+    """A word that could have been said at a step."""
 
     text: str
-    probability: float
-    source: Source
+    probability: float  # its share of the mixture
+    source: Source  # that gave most of it
 
 
 @dataclass(frozen=True, slots=True)
 class StepExplanation:
-    """The words that the model looked at when it chose one, by their pointer weights, and those it chose from.
-
-    Each list has the largest first.
-    """
+    """The words that the model looked at when it chose one, and those it chose from, the largest first."""
 
     context: tuple[tuple[Span, float], ...]
     question: tuple[tuple[Span, float], ...]
@@ -105,15 +102,15 @@ class ParsedValue:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition of a query: the operator (``=``, ``>`` or ``<``), and the value that its column is compared with."""
+    """A condition of a query, on the column that its value names."""
 
-    operator: str
+    operator: str  # ``=``, ``>`` or ``<``
     value: ParsedValue
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
-    """A query of WikiSQL, and the whole in standard SQL."""
+    """A query of WikiSQL."""
 
     select: str  # the selected column, as the context has it
     aggregation: str  # MAX, MIN, COUNT, SUM, AVG, or empty
@@ -133,39 +130,28 @@ class ParsedState:
 class Answer:
     """An answer with its sources.
 
-    Quotations keep the caller's casing and spacing, generated words are lower case; a refusal has no text.
-
-    Attributes:
-        probability: product of the probabilities of the tokens and, unless ``truncated``, of the end; of a chosen label
-            or a refusal its own; mapped by the bundle's calibration where it has one.
-        tokens: those of a chosen label have the question as source, and spans into the label, or into the question
-            where that lists it.
-        truncated: whether the answer stopped before the model ended it: at the limit of tokens, or where it would have
-            said the same again and again.
-        refusal: probability of there being none; 0 of a model that cannot refuse.
-        choices, chosen: the labels to choose from, and those that hold, in the caller's order; empty for a free answer.
-        expected: of a scale, its expected value, the lowest level being 1.
-        alternatives: the next best answers, each whole, the likeliest first.
-        places: every place of the context that answers, in the order of the text, where all are asked for.
-        may_be_none: whether none of the choices could be the answer, so that theirs and its probability sum to 1.
+    Quotations keep the caller's casing and spacing, generated words are lower case; a refusal has no text. The
+    probability is the product of those of the tokens and, unless ``truncated``, of the end; of a chosen label or a
+    refusal it is its own; it is mapped by the bundle's calibration where it has one. The tokens of a chosen label have
+    the question as source, and spans into the label, or into the question where that lists it.
     """
 
     text: str
     probability: float
     tokens: tuple[AnswerToken, ...]
     spans: tuple[AnswerSpan, ...]
-    truncated: bool
+    truncated: bool  # stopped at the limit of tokens, or where it would have said the same again and again
     answered: bool = True
-    refusal: float = 0.0
-    choices: tuple[ChoiceProbability, ...] = ()
-    chosen: tuple[str, ...] = ()
-    expected: float | None = None
-    alternatives: "tuple[Answer, ...]" = ()
-    places: tuple[Place, ...] = ()
+    refusal: float = 0.0  # probability of there being none; 0 of a model that cannot refuse
+    choices: tuple[ChoiceProbability, ...] = ()  # in the caller's order; empty for a free answer
+    chosen: tuple[str, ...] = ()  # those that hold
+    expected: float | None = None  # of a scale, the lowest level being 1
+    alternatives: "tuple[Answer, ...]" = ()  # the next best answers, each whole, the likeliest first
+    places: tuple[Place, ...] = ()  # all that answer, in the order of the text, where all are asked for
     num_windows: int = 1
     explanation: tuple[StepExplanation, ...] = ()
     is_multiple: bool = False
-    may_be_none: bool = False
+    may_be_none: bool = False  # none of the choices could be the answer, so that all probabilities sum to 1
     parsed: ParsedQuery | ParsedState | None = None
     parse_error: str | None = None
 

@@ -87,22 +87,14 @@ _NEVER_IN_LABELS: Final = ("?", "!", ": ", "\n", '"', " -- ", "etc.")
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """Labels that a question lists.
+    """Labels that a question lists, in its order."""
 
-    Attributes:
-        place: the list, with the words that announce it.
-        labels: each label, in the question's order.
-    """
-
-    place: Span
+    place: Span  # the list, with the words that announce it
     labels: tuple[Span, ...]
 
 
 def find_listed(question: str, most: int) -> Listed | None:
-    """Return the labels that a question lists, 2 to ``most``, no two alike; None where it lists none.
-
-    Takes time linear in the question's length.
-    """
+    """Return the labels that a question lists, 2 to ``most``, no two alike; None without them. Takes linear time."""
     for find in (partial(_in_lines, most=most), _announced, _after_mark, _yes_or_no):
         found = find(question)
         if found is not None and 2 <= len(found.labels) <= most and _asks(question, found.place):
@@ -160,7 +152,6 @@ def _announced(question: str) -> Listed | None:
 
 
 def _after_mark(question: str) -> Listed | None:
-    """Find labels after the last colon or question mark within the question."""
     end = _end_of(question)
     colon, asked = question.rfind(": ", 0, end), question.rfind("? ", 0, end)
     start = max(colon, asked)
@@ -192,7 +183,6 @@ def _yes_or_no(question: str) -> Listed | None:
 
 
 def _labels(question: str, start: int, end: int) -> tuple[Span, ...]:
-    """Divide a list into its labels; return none where one of them cannot be a label."""
     if end - start > _LONGEST_LIST:
         return ()
     listed = question[start : _end_of(question[:end])].rstrip(":")

@@ -36,7 +36,6 @@ class Options:
 
     @property
     def may_be_none(self) -> bool:
-        """Whether none of the choices may be the answer; otherwise the likeliest is."""
         return self.none or self.min_probability is not None or is_yes_no([choice.label for choice in self.choices])
 
     @property
@@ -99,7 +98,6 @@ def is_yes_no(labels: Sequence[str]) -> bool:
 
 
 def choices_of(labels: Sequence[str]) -> tuple[Choice, ...]:
-    """Return labels without descriptions."""
     return tuple(Choice(label) for label in labels)
 
 

@@ -18,42 +18,28 @@ Check = Callable[[str, str, Size], None]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request as the model reads it.
-
-    Attributes:
-        context_tokens: tokens of the context that the model reads.
-        question_tokens: tokens of the question that the model reads: without labels that it lists, which are choices.
-        slots: their distinct pieces, numbered. After the question's words stand the separators of the choices, each
-            a piece of its own.
-        choices: the closed set of labels, empty for a free answer.
-        choice_tokens: tokens of each label, its description after it.
-        label_places: where the question has each label; empty for the caller's own choices.
-        options: what else is asked for; their choices are in the order of the caller or of the question.
-    """
+    """One request as the model reads it."""
 
     context: str
     question: str
     context_tokens: tuple[Token, ...]
-    question_tokens: tuple[Token, ...]
-    slots: Slots
+    question_tokens: tuple[Token, ...]  # without labels that it lists, which are choices
+    slots: Slots  # after the question's words stand the choices' separators, each a piece of its own
     choices: tuple[Choice, ...] = ()
-    choice_tokens: tuple[tuple[Token, ...], ...] = ()
-    label_places: tuple[Span, ...] = ()
-    options: Options = PLAIN
+    choice_tokens: tuple[tuple[Token, ...], ...] = ()  # of each label, its description after it
+    label_places: tuple[Span, ...] = ()  # in the question; empty for the caller's own choices
+    options: Options = PLAIN  # their choices are in the order of the caller or of the question
 
     @property
     def num_context_tokens(self) -> int:
-        """Tokens of the context."""
         return len(self.context_tokens)
 
     @property
     def num_question_tokens(self) -> int:
-        """Tokens of the question."""
         return len(self.question_tokens)
 
     @property
     def num_read(self) -> int:
-        """Tokens that are read."""
         return self.num_context_tokens + self.num_question_tokens
 
 
@@ -62,13 +48,8 @@ def read_question(
 ) -> Request:
     """Tokenise a question as it is answered. Labels that it lists become choices, if it has none of its own.
 
-    Choices are read in one order whatever the caller's: 8-bit products round on what is added up in another order.
-
-    Args:
-        vocabulary: of the model.
-        context, question: the texts.
-        options: what else is asked for.
-        check: of each text before its tokens are made.
+    Choices are read in one order whatever the caller's: 8-bit products round on what is added up in another order. The
+    check sees each text before its tokens are made.
 
     Raises:
         InputError: a text holds nothing but white space, or the options make no sense together.
@@ -130,7 +111,6 @@ def _check_choice(choice: Choice, check: Check) -> None:
 
 
 def empty(name: str) -> InputError:
-    """Return the error that a context, question or label holds nothing to read."""
     return InputError(
         f"empty_{name}", name, f"The {name} is empty or white space only.", f"Send a {name} with some text."
     )

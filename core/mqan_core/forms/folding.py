@@ -16,12 +16,10 @@ class Part(NamedTuple):
 
 
 def fold(text: str) -> str:
-    """Return the text in lower case, with single spaces and none at its ends."""
     return " ".join(text.lower().split())
 
 
 def shown(text: str) -> str:
-    """Return a text as a message shows it: quoted, and not too long."""
     return repr(text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}...")
 
 

@@ -70,11 +70,9 @@ class _Places:
             self._ends.append(end)
 
     def value(self, name: str, part: Part) -> ParsedValue:
-        """Return a value as it stands in the answer."""
         return ParsedValue(name, self.text[part.start : part.end], self.spans(part))
 
     def spans(self, part: Part) -> tuple[AnswerSpan, ...]:
-        """Return the quotations in a part of the answer."""
         first = bisect_right(self._ends, part.start)
         words = takewhile(lambda word: word[0] < part.end, islice(self._words, first, None))
         tokens = [token for _, token in words]

@@ -1,4 +1,4 @@
-"""WikiSQL's queries as text and back (Zhong et al. 2017): the one grammar of what is trained, judged and served.
+"""WikiSQL's queries in texts (Zhong et al. 2017): the one grammar of what is trained, judged and served.
 
 A query selects one column of one table, perhaps aggregated, under conditions that all hold:
 ``SELECT <aggregation> <column> FROM table WHERE <column> <operator> <value> AND ...``. The context names the columns:
@@ -6,9 +6,9 @@ A query selects one column of one table, perhaps aggregated, under conditions th
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mqan_core.errors import FormError
 from mqan_core.forms.folding import FoldedText, Part, fold, shown
@@ -16,114 +16,52 @@ from mqan_core.forms.folding import FoldedText, Part, fold, shown
 AGGREGATIONS = ("", "MAX", "MIN", "COUNT", "SUM", "AVG")
 OPERATORS = ("=", ">", "<", "OP")  # the last stands for one that the dataset never uses
 
-_BEFORE_COLUMNS, _AFTER_COLUMNS = "The table has columns ", " and key words "
+BEFORE_COLUMNS, AFTER_COLUMNS = "The table has columns ", " and key words "
 _SYMBOLS = (
     *("SELECT", "WHERE", "AND", "COL", "TABLE", "CAPTION", "PAGE", "SECTION"),
     *("OP", "COND", "QUESTION", "AGG", "AGGOPS", "CONDOPS"),
 )
-_KEY_WORDS = ", ".join((*AGGREGATIONS[1:], *OPERATORS, *_SYMBOLS))
+KEY_WORDS = ", ".join((*AGGREGATIONS[1:], *OPERATORS, *_SYMBOLS))
 _QUERY = re.compile(r"select (.+?) from table(?: where (.+))?")
 _OPERATOR = re.compile(rf" ({'|'.join(re.escape(operator.lower()) for operator in OPERATORS)})(?= |$)")
 _AND = re.compile(r"(?<= )and ")
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
-    """A query by the names of its columns, folded.
-
-    Attributes:
-        aggregation: one of ``AGGREGATIONS``, in lower case.
-        conditions: column, operator and value of each, in order.
-    """
-
-    aggregation: str
-    column: str
-    conditions: tuple[tuple[str, str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class FoundCondition:
-    """A condition of a query in a text: its column and operator, folded, and where its value stands."""
-
-    column: str
+    column: str  # folded, as the operator is
     operator: str
     value: Part
 
 
 @dataclass(frozen=True, slots=True)
 class FoundQuery:
-    """A query in a text; aggregation and columns as of ``Query``."""
-
-    aggregation: str
-    column: str
+    aggregation: str  # one of ``AGGREGATIONS``, in lower case
+    column: str  # folded
     conditions: tuple[FoundCondition, ...]
-
-
-def write_table(header: Sequence[str], asked: str) -> str:
-    """Write the context of a question on a table, as decaNLP puts it."""
-    return f"{_BEFORE_COLUMNS}{', '.join(header)}{_AFTER_COLUMNS}{_KEY_WORDS}-- {asked}"
 
 
 def read_header(context: str) -> list[str]:
     """Read the names of the columns from a context; a name with a comma and a space in it counts as two.
 
-    They end where the key words of ``write_table`` begin, or else the words in front of other ones.
+    They end where decaNLP's key words begin, or else the words in front of other ones.
 
     Raises:
         FormError: it names none.
     """
-    start = context.find(_BEFORE_COLUMNS)
-    begin = start + len(_BEFORE_COLUMNS)
-    ends = (context.find(after, begin) for after in (_AFTER_COLUMNS + _KEY_WORDS, _AFTER_COLUMNS))
+    start = context.find(BEFORE_COLUMNS)
+    begin = start + len(BEFORE_COLUMNS)
+    ends = (context.find(after, begin) for after in (AFTER_COLUMNS + KEY_WORDS, AFTER_COLUMNS))
     end = next((end for end in ends if end >= 0), begin)
     columns = context[begin:end].split(", ") if start >= 0 else []
     names = [name.strip() for name in columns if name.strip()]
     if not names:
-        raise FormError(
-            f'The context does not name the columns as in "{_BEFORE_COLUMNS}Name, Year{_AFTER_COLUMNS}...".'
-        )
+        raise FormError(f'The context does not name the columns as in "{BEFORE_COLUMNS}Name, Year{AFTER_COLUMNS}...".')
     return names
 
 
-def write_query(sql: Mapping[str, Any], header: Sequence[str]) -> str:
-    """Write a query of the dataset (``sel``, ``agg``, ``conds``) as text, in the words of decaNLP.
-
-    Raises:
-        KeyError, IndexError, TypeError, ValueError: the query is not well-formed or names a column that is not there.
-    """
-    if min([sql["sel"], *(column for column, _, _ in sql["conds"])]) < 0:
-        raise IndexError("columns are numbered from 0")
-    words = ["SELECT", AGGREGATIONS[sql["agg"]], header[sql["sel"]], "FROM table"]
-    conditions = [f"{header[column]} {OPERATORS[operator]} {value}" for column, operator, value in sql["conds"]]
-    if conditions:
-        words += ["WHERE", " AND ".join(conditions)]
-    return " ".join(" ".join(words).split())
-
-
-def gold_query(sql: Mapping[str, Any], header: Sequence[str]) -> Query:
-    """Return a query of the dataset as ``read_query`` returns it."""
-    return Query(
-        AGGREGATIONS[sql["agg"]].lower(),
-        fold(header[sql["sel"]]),
-        tuple(
-            (fold(header[column]), OPERATORS[operator].lower(), fold(str(value)))
-            for column, operator, value in sql["conds"]
-        ),
-    )
-
-
-def read_query(text: str, header: Sequence[str]) -> Query | None:
-    """Read a query written by ``write_query``, in any case; None where it is not one on a table with this header."""
-    try:
-        found = find_query(text, header)
-    except FormError:
-        return None
-    conditions = tuple((c.column, c.operator, c.value.folded) for c in found.conditions)
-    return Query(found.aggregation, found.column, conditions)
-
-
 def find_query(text: str, header: Sequence[str]) -> FoundQuery:
-    """Find the parts of a query written by ``write_query``, in any case.
+    """Find the parts of a query as decaNLP writes it, in any case.
 
     Where a column's name is the beginning of another's, the longer one is meant; a selected column that is called
     like an aggregated other one is meant as a column.
@@ -161,8 +99,6 @@ def _find_conditions(folded: FoldedText, begin: int, columns: frozenset[str]) ->
 
 
 class _Head(NamedTuple):
-    """The beginning of a condition."""
-
     start: int
     column: str
     operator: re.Match[str]

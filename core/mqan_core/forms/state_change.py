@@ -1,48 +1,28 @@
-"""Changes of a dialogue's state as text and back: the one grammar of what is trained, judged and served.
+"""Changes of a dialogue's state in texts: the one grammar of what is trained, judged and served.
 
 A change is ``slot: value, slot: value; request, request`` (WOZ 2.0; Mrksic et al. 2017): what the turn tells, and what
 it asks for. With requests only it starts with ``;``, without them it ends with ``;``, with neither it is ``None``.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mqan_core.forms.folding import FoldedText, Part, fold
 
-NO_CHANGE = "None"
+_NO_CHANGE = "None"
 
 
 @dataclass(frozen=True, slots=True)
 class StateChange:
-    """A change of state in a text.
-
-    Attributes:
-        told: slots and their values, in order.
-        others: what stands between the commas of the first part and is no slot with a value.
-    """
-
-    told: tuple[tuple[Part, Part], ...]
+    told: tuple[tuple[Part, Part], ...]  # slots and their values
     requests: tuple[Part, ...]
-    others: tuple[Part, ...]
-
-
-def write_state_change(told: Sequence[tuple[str, str]], requests: Sequence[str]) -> str:
-    """Write a change of state as text.
-
-    Args:
-        told: slots and their values.
-        requests: slots that are asked for.
-    """
-    if not told and not requests:
-        return NO_CHANGE
-    informs = ", ".join(f"{slot}: {value}" for slot, value in told)
-    return f"{informs}; {', '.join(requests)}" if requests else f"{informs};"
+    others: tuple[Part, ...]  # between the commas of the first part, and no slot with a value
 
 
 def read_state_change(text: str) -> StateChange | None:
     """Read a change of state, in any case; None of a text without exactly one semicolon, unless it is ``None``."""
     folded = FoldedText(text)
-    if folded.text == fold(NO_CHANGE):
+    if folded.text == fold(_NO_CHANGE):
         return StateChange((), (), ())
     middle = folded.text.find(";")
     if folded.text.count(";") != 1:

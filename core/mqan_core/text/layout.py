@@ -47,28 +47,18 @@ _NUM_MARKS = 3  # [CLS], and [SEP] after question and context
 class Window:
     """One sequence of word pieces.
 
-    Attributes:
-        pieces: ids, [S].
-        positions: position ids, [S].
-        segments: segment ids, 1 for the context, [S].
-        groups: ``SHARED``, or 2 and up for the labels; a piece attends to its own group and to ``SHARED``, pieces of
-            ``SHARED`` attend to all, [S].
-        firsts, lasts: first and last piece of each word: the question's words, the labels with the separators in front
-            of them, the context's words ``words``, [T].
-        labels: the labels that this window holds.
-        words: the part of the context's words that this window holds.
-        counted: the part of these that count as read here; the parts of all windows make up the context.
+    A piece attends to its own group and to ``SHARED``, pieces of ``SHARED`` attend to all.
     """
 
-    pieces: Int64Array
-    positions: Int64Array
-    segments: Int64Array
-    groups: Int64Array
-    firsts: Int64Array
-    lasts: Int64Array
-    labels: slice
-    words: slice
-    counted: slice
+    pieces: Int64Array  # ids, [S]
+    positions: Int64Array  # [S]
+    segments: Int64Array  # 1 for the context, [S]
+    groups: Int64Array  # ``SHARED``, or 2 and up for the labels, [S]
+    firsts: Int64Array  # first piece of each word: the question's, the labels' with their separators, ``words``, [T]
+    lasts: Int64Array  # last piece of each word, [T]
+    labels: slice  # that this window holds
+    words: slice  # of the context, that this window holds
+    counted: slice  # of these, as read here; the parts of all windows make up the context
 
 
 class Layout:
@@ -79,17 +69,12 @@ class Layout:
         self._first, self._between = word_pieces.id_of(FIRST), word_pieces.id_of(BETWEEN)
 
     def ids(self, token: Token) -> tuple[int, ...]:
-        """Return the ids of a word's pieces, one to ``MOST_PIECES``."""
         return self.word_pieces.ids(token.word)[:MOST_PIECES]
 
     def windows(
         self, question: Sequence[Token], choices: Sequence[Sequence[Token]], context: Sequence[Token]
     ) -> list[Window]:
         """Return the windows of a request, at least one.
-
-        Args:
-            question, context: their tokens.
-            choices: tokens of each label.
 
         Raises:
             InputError: the question, it and the longest label, or all labels, are longer than a window allows.
@@ -138,9 +123,7 @@ class Layout:
 def count_read(num_question: int, num_labels: int, num_context: int) -> int:
     """Return how many pieces are read of a request in all its windows, or an estimate out of its numbers of words.
 
-    Args:
-        num_question, num_context: pieces of question and context.
-        num_labels: pieces of all labels, with the separators in front of them.
+    The pieces of the labels are counted with the separators in front of them.
     """
     head = num_question + min(num_labels, TOGETHER) + _NUM_MARKS
     size = max(WINDOW - head, LEAST_CONTEXT)
@@ -160,8 +143,6 @@ def _groups(lengths: Sequence[int]) -> list[slice]:
 
 
 class _Head:
-    """The beginning that all windows of a request share."""
-
     def __init__(
         self,
         first: int,

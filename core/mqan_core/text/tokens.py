@@ -87,16 +87,12 @@ _IS_BLANK = np.isin(np.arange(len(_RANKS)), (_SPACE, _OUTSIDE, _BLANK_CONTROL, _
 
 
 class Token(NamedTuple):
-    """One token of a string.
+    """One token of a string; ``string[start:end]`` without invisible characters is ``piece.strip(" ")``.
 
-    Attributes:
-        piece: the text of the token with its half spaces, in the caller's casing, without invisible characters.
-        start: first code point of the token in the string.
-        end: one past the last code point; ``string[start:end]`` without invisible characters is
-            ``piece.strip(" ")``. Equal to ``start`` for a token that consists of half spaces only.
+    It is empty for a token that consists of half spaces only.
     """
 
-    piece: str
+    piece: str  # with its half spaces, in the caller's casing, without invisible characters
     start: int
     end: int
 
@@ -112,17 +108,11 @@ class Token(NamedTuple):
 
 
 class Size(NamedTuple):
-    """The amount that there is to read in a text.
+    """The amount that there is to read in a text."""
 
-    Attributes:
-        num_tokens: tokens that the model reads.
-        longest: code points of the longest of them, as the caller wrote it.
-        longest_start: where it starts.
-    """
-
-    num_tokens: int
-    longest: int
-    longest_start: int
+    num_tokens: int  # that the model reads
+    longest: int  # code points of the longest of them, as the caller wrote it
+    longest_start: int  # where it starts
 
 
 def word_of(piece: str) -> str:
@@ -162,9 +152,7 @@ def tokenize(text: str) -> list[Token]:
 def read_tokens(text: str, check: Callable[[Size], None] | None = None) -> list[Token]:
     """Return the tokens of a string that the model reads: all but white space, which costs next to no time.
 
-    Args:
-        text: the string.
-        check: called with its size before the tokens are made, to refuse what is too long; what it raises is passed on.
+    The check gets the string's size before the tokens are made, to refuse what is too long.
     """
     found = _Boundaries(text, with_blanks=False)
     if check is not None:

@@ -36,7 +36,6 @@ def ngram_buckets(word: str, num_buckets: int) -> list[int]:
 
 
 def are_bounded(values: FloatArray) -> bool:
-    """Return whether all numbers are finite, and none is beyond ``LARGEST``."""
     return bool((np.abs(values) <= LARGEST).all())
 
 
@@ -48,13 +47,7 @@ def quantize_rows(rows: FloatArray) -> tuple[Int8Array, FloatArray]:
 
 
 class WordVectors:
-    """Looks up the input vector of any word.
-
-    Args:
-        vocabulary: gives the row of a word.
-        rows: pretrained vectors, int8 [W, S].
-        scales: one scale a row, float32 [W].
-        ngrams: trained n-gram table, float32 [N, G].
+    """Looks up the input vector of any word: ``rows`` int8 [W, S], their ``scales`` [W], trained ``ngrams`` [N, G].
 
     Raises:
         ValueError: the shapes do not belong together, or a number is not finite or beyond ``LARGEST``.
@@ -82,16 +75,10 @@ class WordVectors:
 
     @property
     def width(self) -> int:
-        """Width E of a vector: static and n-gram part together."""
         return self._static_width + int(self.ngrams.shape[1])
 
     def lookup(self, words: Sequence[str], out: FloatArray | None = None) -> FloatArray:
-        """Return the vectors of lower-cased words, float32 [len(words), E].
-
-        Args:
-            words: the words.
-            out: where to write them; by default a new array.
-        """
+        """Return the vectors of lower-cased words, float32 [len(words), E], written into ``out`` if it is given."""
         vectors = np.empty((len(words), self.width), np.float32) if out is None else out
         static, ngrams = vectors[:, : self._static_width], vectors[:, self._static_width :]
         rows = [self._vocabulary.word_row(word) for word in words]

@@ -30,12 +30,7 @@ Int32Array = npt.NDArray[np.int32]
 
 
 class Vocabulary:
-    """Generator pieces and words with vectors.
-
-    Args:
-        pieces: generator pieces without the end marker, most useful first.
-        words: words with a vector row, in row order.
-        refuses: whether the refusal is one of the generator's pieces.
+    """Generator pieces without the end marker, most useful first, and words with vectors, in the order of their rows.
 
     Raises:
         ValueError: a list holds duplicates.
@@ -58,32 +53,23 @@ class Vocabulary:
         return len(self.pieces)
 
     def piece_id(self, piece: str) -> int | None:
-        """Return the generator id of a lower-cased piece, or None."""
         return self._piece_ids.get(piece)
 
     def word_row(self, word: str) -> int | None:
-        """Return the vector row of a lower-cased word, or None."""
         return self._word_rows.get(word)
 
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """The distinct pieces of one request, numbered.
+    """The distinct pieces of one request, numbered."""
 
-    Attributes:
-        pieces: lower-cased, U of them.
-        context, question: slot of each token, shape [C] and [Q].
-        generator_ids: generator id of each slot, ``num_generated`` where it has none, shape [U].
-    """
-
-    pieces: tuple[str, ...]
-    context: Int32Array
-    question: Int32Array
-    generator_ids: Int32Array
+    pieces: tuple[str, ...]  # lower-cased, U of them
+    context: Int32Array  # slot of each token, [C]
+    question: Int32Array  # [Q]
+    generator_ids: Int32Array  # ``num_generated`` where a slot has none, [U]
 
     @property
     def words(self) -> list[str]:
-        """The word of each slot, for looking up its vector."""
         return [word_of(piece) for piece in self.pieces]
 
 

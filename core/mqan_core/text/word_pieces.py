@@ -27,10 +27,7 @@ _FIRST_IDEOGRAPH = min(first for first, _ in _IDEOGRAPHS)
 
 
 class WordPieces:
-    """Cuts words into pieces.
-
-    Args:
-        pieces: the vocabulary, distinct, with ``[CLS]``, ``[SEP]`` and ``[UNK]`` in it.
+    """Cuts words into pieces, of a vocabulary with ``[CLS]``, ``[SEP]`` and ``[UNK]`` in it.
 
     Raises:
         ValueError: a piece is there twice, or one of the three is missing.
@@ -52,11 +49,9 @@ class WordPieces:
         self._beginnings |= self._id_of
 
     def id_of(self, piece: str) -> int:
-        """Return the number of a piece."""
         return self._id_of[piece]
 
     def knows(self, word: str) -> bool:
-        """Return whether a word is one piece."""
         return word in self._id_of
 
     def ids(self, word: str) -> tuple[int, ...]:

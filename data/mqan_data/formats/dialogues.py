@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from mqan_core.forms.state_change import write_state_change
 from mqan_data.files import File, read_json_lines, read_lines
 from mqan_data.formats.dataset_file import Field, FieldsPart, Part
 from mqan_data.formats.records import Format, Record, read_json_value
@@ -235,6 +234,14 @@ def _state_changes(files: Sequence[File], _part: Part) -> Iterator[Record]:
                 "answers": [write_state_change(changed, requested)],
                 "reference": {"dialogue": number, "turn": place, "inform": dict(changed), "request": requested},
             }
+
+
+def write_state_change(told: Sequence[tuple[str, str]], requests: Sequence[str]) -> str:
+    """Write slots with their values, and slots that are asked for."""
+    if not told and not requests:
+        return "None"
+    informs = ", ".join(f"{slot}: {value}" for slot, value in told)
+    return f"{informs}; {', '.join(requests)}" if requests else f"{informs};"
 
 
 def _slots(turn: Any, act: str) -> list[tuple[str, str]]:

@@ -12,8 +12,7 @@ from mqan_core.answer.types import Answer
 from mqan_core.bundle import Bundle
 from mqan_core.forms.parsed import parse_answer
 from mqan_core.text.layout import count_read
-from mqan_runtime.interface import SAMPLE, open_engine
-from mqan_runtime.rows import ReadRequest
+from mqan_runtime.rows import SAMPLE, ReadRequest
 from mqan_serving.contract.errors import ServingError, refuse
 from mqan_serving.contract.model import LimitsDocument, Model, ScoreDocument
 from mqan_serving.contract.questions import ParseName, Question
@@ -280,7 +279,9 @@ async def open_service(folder: Path, settings: Settings, meter: Meter | None = N
     opener = _engine_threads(1)  # captured graphs belong to the thread that made them
 
     def open_here() -> "Engine":
-        return open_engine(folder, provider=settings.provider, num_threads=1, precision=settings.precision)
+        from mqan_runtime.engine import Engine
+
+        return Engine.open(folder, provider=settings.provider, num_threads=1, precision=settings.precision)
 
     engine = await asyncio.get_running_loop().run_in_executor(opener, open_here)
     if settings.threads_on(engine.provider) == 1:
