@@ -110,14 +110,6 @@ def test_a_quotation_keeps_what_is_invisible() -> None:
     assert [token.piece for token in result.tokens] == [" Ingrid ", " Solberg "]
 
 
-def test_sources_mix() -> None:
-    context, question = "She met Ana.", "Is it Ana or Bo?"
-    tokens = [*copied(Source.CONTEXT, context, 2), generated(" and "), *copied(Source.QUESTION, question, 4)]
-    result = answer(tokens, context, question)
-    assert result.text == "Ana and Bo"
-    assert [(span.source, span.text) for span in result.spans] == [(Source.CONTEXT, "Ana"), (Source.QUESTION, "Bo")]
-
-
 def test_a_generated_word_between_copies_separates_quotations() -> None:
     context = "One Two"
     tokens = [*copied(Source.CONTEXT, context, 0), generated(" yes "), *copied(Source.CONTEXT, context, 1)]

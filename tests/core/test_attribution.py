@@ -3,14 +3,12 @@
 import math
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mqan_core.answer.trace import NUM_PLAIN_FIELDS, TraceField, attribute
 from mqan_core.answer.types import Answer, Source, Span
 from mqan_core.ask.request import read_request
-from mqan_core.errors import InputError
 from mqan_core.text.vocab import END_ID, Vocabulary
 
 VOCABULARY = Vocabulary([" yes ", " no ", " the "], [])
@@ -79,21 +77,6 @@ def test_the_limit_cuts_and_says_so(positions: list[int], limit: int, ends: bool
         read = REQUEST.context_tokens[position]
         assert token.span == Span(read.start, read.end)
         assert token.text == CONTEXT[read.start : read.end]
-
-
-def test_a_request_reads_all_but_white_space() -> None:
-    assert [token.word for token in REQUEST.context_tokens][:5] == ["the", "tower", "is", "in", "paris"]
-    assert (REQUEST.num_context_tokens, REQUEST.num_question_tokens) == (9, 5)
-    assert (REQUEST.context, REQUEST.question) == (CONTEXT, QUESTION)
-
-
-@pytest.mark.parametrize("blank", ["", " ", "\n\t \xa0"])
-@pytest.mark.parametrize("field", ["context", "question"])
-def test_blank_texts_are_refused(field: str, blank: str) -> None:
-    texts = {"context": CONTEXT, "question": QUESTION, field: blank}
-    with pytest.raises(InputError) as caught:
-        read_request(VOCABULARY, texts["context"], texts["question"])
-    assert (caught.value.code, caught.value.field) == (f"empty_{field}", field)
 
 
 def test_an_invisible_character_is_not_read_and_is_quoted() -> None:

@@ -153,11 +153,6 @@ def test_a_bundle_without_its_manifest_is_incomplete(folder: Path) -> None:
         open_bundle(folder)
 
 
-def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BundleError, match=r"manifest\.json"):
-        open_bundle(tmp_path / "nowhere")
-
-
 def test_files_beyond_the_limit_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bundle, "MAX_FILE_BYTES", 12)
     with pytest.raises(BundleError, match="at most 12"):
@@ -178,12 +173,6 @@ def test_names_that_are_not_a_bundles_are_refused(folder: Path, name: str) -> No
 
     edit_manifest(folder, add)
     with pytest.raises(BundleError, match="lists the files"):
-        open_bundle(folder)
-
-
-def test_a_wrong_hash_is_refused(folder: Path) -> None:
-    edit_manifest(folder, lambda document: document["files"]["vocab.json"].update(sha256="0" * 64))
-    with pytest.raises(BundleError, match=r"vocab\.json does not have the SHA-256"):
         open_bundle(folder)
 
 
@@ -221,14 +210,6 @@ def test_a_malformed_manifest_is_refused(folder: Path, edit: Callable[[dict[str,
 def test_a_manifest_that_is_no_manifest_is_refused(folder: Path, content: bytes) -> None:
     (folder / MANIFEST).write_bytes(content)
     with pytest.raises(BundleError, match=r"manifest\.json"):
-        open_bundle(folder)
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-@given(content=st.binary(max_size=200))
-def test_noise_for_a_manifest_is_refused(folder: Path, content: bytes) -> None:
-    (folder / MANIFEST).write_bytes(content)
-    with pytest.raises(BundleError):
         open_bundle(folder)
 
 

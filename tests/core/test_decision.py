@@ -6,7 +6,7 @@ import pytest
 from mqan_core.answer.decide import decide, find_repeats
 from mqan_core.answer.trace import TraceField
 from mqan_core.ask.request import read_request
-from mqan_core.text.vocab import END_ID, REFUSAL_ID, Vocabulary
+from mqan_core.text.vocab import END_ID, Vocabulary
 
 VOCABULARY = Vocabulary([" yes "], refuses=True)
 REQUEST = read_request(VOCABULARY, "one two three four five six", "what?")
@@ -64,10 +64,3 @@ def test_steps_behind_the_end_and_beyond_the_limit_do_not_count() -> None:
     limited = decide(trace_of(0, 1, 2, 2, 2, 2, 2), (), REQUEST, VOCABULARY, 2)
     assert (limited.text, limited.truncated) == ("one two", True)
     assert limited == decide(trace_of(0, 1, 2), (), REQUEST, VOCABULARY, 2)
-
-
-def test_a_refusal_has_its_probability() -> None:
-    trace = trace_of(-1)
-    trace[0, TraceField.PIECE], trace[0, TraceField.REFUSAL] = REFUSAL_ID, 0.75
-    answer = decide(trace, (), REQUEST, VOCABULARY, 9)
-    assert (answer.answered, answer.text, answer.probability, answer.refusal) == (False, "", 0.75, 0.75)

@@ -1,34 +1,19 @@
 """How requests are laid out in windows of word pieces."""
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mqan_core.ask.request import Request, read_request
-from mqan_core.errors import InputError
 from mqan_core.example import Choice
-from mqan_core.text.layout import MOST_PIECES, MOST_QUESTION, SHARED, WINDOW, Layout, Window, count_read
+from mqan_core.text.layout import MOST_PIECES, SHARED, WINDOW, Layout, Window, count_read
 from mqan_core.text.tokens import read_tokens
 from mqan_core.text.vocab import Vocabulary
 from mqan_core.text.word_pieces import WordPieces
 
 PIECES = [
-    "[PAD]",
-    "[UNK]",
-    "[CLS]",
-    "[SEP]",
-    "who",
-    "?",
-    "ann",
-    "bob",
-    "met",
-    "un",
-    "##til",
-    "##s",
-    "red",
-    "green",
-    "a",
+    *("[PAD]", "[UNK]", "[CLS]", "[SEP]"),
+    *("who", "?", "ann", "bob", "met", "un", "##til", "##s", "red", "green", "a"),
 ]
 LAYOUT = Layout(WordPieces(PIECES))
 VOCABULARY = Vocabulary([], refuses=True)
@@ -93,16 +78,6 @@ def test_a_word_far_from_a_border_has_text_on_both_sides() -> None:
 def test_a_run_of_ideographs_takes_few_pieces() -> None:
     [token] = read_tokens("\u4e2d" * 500)
     assert len(LAYOUT.ids(token)) == MOST_PIECES
-
-
-def test_a_question_that_no_window_holds_is_refused() -> None:
-    with pytest.raises(InputError, match=f"at most {MOST_QUESTION} are read"):
-        lay_out("Ann", "who " * (MOST_QUESTION + 1))
-
-
-def test_a_label_without_words_is_refused() -> None:
-    with pytest.raises(InputError, match="The choice is empty"):
-        lay_out("Ann", "Who?", "red", " ")
 
 
 @settings(deadline=None, max_examples=60)

@@ -69,22 +69,6 @@ def test_queries_are_printed_as_sql(text: str, sql: str) -> None:
     assert sqlglot.parse_one(sql).sql() == sql
 
 
-def test_a_query_has_the_places_of_its_values() -> None:
-    asked = "How many ships called Mary Rose were built after 1500?"
-    answer = parse_sql("select count ship from table where ship = Mary Rose and YEAR built > 1500", asked)
-    parsed, context = answer.parsed, write_table(HEADER, asked)
-    assert isinstance(parsed, ParsedQuery)
-    assert answer.parse_error is None
-    assert (parsed.select, parsed.aggregation) == ("Ship", "COUNT")
-    assert [(c.value.name, c.operator, c.value.text) for c in parsed.conditions] == [
-        ("Ship", "=", "Mary Rose"),
-        ("Year built", ">", "1500"),
-    ]
-    for condition in parsed.conditions:
-        [span] = condition.value.spans
-        assert context[span.start : span.end] == span.text == condition.value.text
-
-
 def test_a_state_has_the_places_of_its_values() -> None:
     context = "I want North  Indian food. What is the phone number?"
     parsed = parse_state("Food: North  Indian, price range: cheap; phone, address, phone", context).parsed
@@ -158,33 +142,10 @@ def test_a_context_without_columns_is_no_table(context: str) -> None:
     assert "does not name the columns" in str(answer.parse_error)
 
 
-def test_columns_are_read_from_the_context() -> None:
-    assert read_header(write_table(HEADER, "Who?")) == HEADER
-
-
 HOSTILE = [
     *("select", "from", "table", "where", "and", "=", ">", "<", "op", "max", "count", "Ship", "Year built", "none"),
-    *(
-        ";",
-        ":",
-        ",",
-        '"',
-        "'",
-        "''",
-        "\\",
-        "--",
-        "/*",
-        "*/",
-        "\x00",
-        "\n",
-        "\u00ad",
-        "İ",
-        "Σ",
-        "ß",
-        "𝒳",
-        "🦊🦊",
-        "\u202e",
-    ),
+    *([";", ":", ",", '"', "'", "''", "\\", "--", "/*", "*/", "İ", "Σ", "ß", "𝒳", "🦊🦊"]),
+    *("\x00", "\n", "\u00ad", "\u202e"),
     *("{{", "}}", "$$", "?", "%s", "1e309", "-", "-0", "00", "٣", "1,000", ")", "(", "x" * 300, " ", "food", "area"),
 ]
 

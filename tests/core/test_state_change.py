@@ -1,11 +1,10 @@
 """Changes of a dialogue's state as text and back, and folded texts that know where their characters were."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqan_core.forms.folding import FoldedText, Part, fold
-from mqan_core.forms.state_change import StateChange, read_state_change
+from mqan_core.forms.folding import FoldedText, fold
+from mqan_core.forms.state_change import read_state_change
 from mqan_data.formats.dialogues import write_state_change
 
 NAMES = st.text("abc İΣ.-", min_size=1).filter(str.strip).map(lambda name: " ".join(name.split()))
@@ -18,33 +17,6 @@ def test_round_trip(told: list[tuple[str, str]], requests: list[str]) -> None:
     assert [(slot.folded, value.folded) for slot, value in read.told] == [(fold(a), fold(b)) for a, b in told]
     assert [part.folded for part in read.requests] == [fold(request) for request in requests]
     assert read.others == ()
-
-
-def test_parts_stand_where_they_say() -> None:
-    text = "  Food :  North  Indian,;Phone , ADDRESS "
-    read = read_state_change(text)
-    assert read is not None
-    [(slot, value)] = read.told
-    assert (value.folded, text[value.start : value.end]) == ("north indian", "North  Indian")
-    assert text[slot.start : slot.end] == "Food"
-    assert [text[part.start : part.end] for part in read.requests] == ["Phone", "ADDRESS"]
-    assert read.others == (Part("", 0, 0),)  # after the comma
-
-
-@pytest.mark.parametrize(
-    ("text", "others"),
-    [("food thai;", ["food thai"]), ("a: b: c, area: north;", ["a: b: c"]), (";", []), ("NONE", [])],
-)
-def test_what_is_no_slot_is_kept_apart(text: str, others: list[str]) -> None:
-    read = read_state_change(text)
-    assert read is not None
-    assert [part.folded for part in read.others] == others
-
-
-@pytest.mark.parametrize("text", ["", "food: thai", "food: thai; phone; address", "none of these"])
-def test_without_one_semicolon_there_is_no_change(text: str) -> None:
-    assert read_state_change(text) is None
-    assert read_state_change("None") == StateChange((), (), ())
 
 
 @given(st.text("aB ;\n\t\u3000İΣßé\u00ad𝒳"), st.integers(0, 9), st.integers(0, 9))

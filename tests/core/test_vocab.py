@@ -51,7 +51,3 @@ def test_arrays_are_int32_even_when_empty() -> None:
     slots = number_slots(VOCABULARY, [], [])
     assert {array.dtype.name for array in (slots.context, slots.question, slots.generator_ids)} == {"int32"}
     assert slots.words == []
-
-
-def test_words_of_slots() -> None:
-    assert number_slots(VOCABULARY, [" is ", "? "], [" is "]).words == ["is", "?"]

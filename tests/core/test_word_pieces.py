@@ -13,38 +13,9 @@ MARKS = ["[UNK]", "[CLS]", "[SEP]"]
 PIECES = [*MARKS, "film", "##s", "un", "##film", "##ed", "a", "cafe", "-", "e", "##e", "東", "京", "x"]
 # What tokenizers disagree on: accents, marks within a word, ideographs, digits of other scripts, control characters.
 ODD = [
-    *(
-        "naïve",
-        "i̇stanbul",
-        "don't",
-        "1990s",
-        "a\u200bb",
-        "\ufffdx",
-        "x" * 101,
-        "x" * 100,
-        "東京タワー",
-        "½",
-        "$5",
-        "e-mail",
-    ),
-    *(
-        "m²",
-        "№",
-        "…",
-        "straße",
-        "\x07bell",
-        "🙂",
-        "한국어",
-        "–",
-        "“",
-        "a\u00a0b",
-        "Ω".lower(),
-        "¿",
-        "٣",
-        "foo\u0301bar",
-        "``",
-        "''",
-    ),
+    *("naïve", "i̇stanbul", "don't", "1990s", "東京タワー", "½", "$5", "e-mail", "m²", "№", "…", "straße", "🙂"),
+    *("한국어", "–", "“", "Ω".lower(), "¿", "٣", "foo\u0301bar", "``", "''", "x" * 101, "x" * 100),
+    *("a\u200bb", "\ufffdx", "\x07bell", "a\u00a0b"),
 ]
 
 

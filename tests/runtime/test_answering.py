@@ -184,6 +184,8 @@ def test_what_cannot_be_read_is_refused(engine: Engine) -> None:
         engine.answer([engine.read("Ada.", "Who?")], [64])
     with pytest.raises(ValueError, match="0 requests"):
         engine.answer([], [])
+    with pytest.raises(ValueError, match="1 requests with 1 limits and 2 keys"):
+        engine.start([engine.read("Ada.", "Who?")], [3], [1, 2])
 
 
 @pytest.mark.parametrize("name", ["reader-int8.onnx", "decoder_step-int8.onnx", "embeddings.onnx"])

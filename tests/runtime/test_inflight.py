@@ -129,11 +129,3 @@ def test_the_longest_answers_stay_within_the_positions(engine: Engine, sentences
         answers.update(take_step(engine, both))
     for i, request in enumerate(requests):
         check_same(answers[i], engine.answer([request], [limits[i]])[0])
-
-
-def test_wrong_numbers_of_things_are_refused(engine: Engine) -> None:
-    request = engine.read("Ada wrote notes.", "Who wrote?")
-    with pytest.raises(ValueError, match="1 requests with 1 limits and 2 keys"):
-        engine.start([request], [3], [1, 2])
-    with pytest.raises(ValueError, match="0 requests"):
-        engine.answer([], [])

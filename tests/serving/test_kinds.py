@@ -4,6 +4,7 @@ import math
 import random
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ import httpx2
 import pytest
 
 from mqan_client import Answer, Choice, Client, InvalidRequestError, Source, StreamedWord
+from mqan_core.answer.evidence import MOST_SPANS
 from mqan_runtime.engine import Engine
-from tests.answering import LABELS, make_text
+from tests.answering import LABELS, WORDS, make_text
 
 CONTEXT = "The old harbour was closed in 1923 because storms had torn its walls. Ada wrote notes."
 QUESTION = "Who wrote notes?"
@@ -68,9 +70,12 @@ def test_one_of_the_choices_is_the_answer_whatever_their_order(served: Any) -> N
         assert answer.chosen == (answer.text,)
         assert answer.confidence == max(choice.probability for choice in answer.choices)
         assert answer.probability == pytest.approx(answer.confidence)
-        [chosen] = [choice for choice in answer.choices if choice.label == answer.text]
-        assert chosen.evidence
-        assert all(text[place.span.start : place.span.end] == place.span.text for place in chosen.evidence)
+        for choice in answer.choices:
+            assert bool(choice.evidence) == (choice.label == answer.text)
+            spans = [place.span for place in choice.evidence]
+            assert len(spans) <= MOST_SPANS
+            assert all(left.end <= right.start for left, right in pairwise(spans))
+            assert all(text[span.start : span.end] == span.text for span in spans)
         turned = ask(served, text, choices=labels[::-1])
         assert turned.text == answer.text
         assert [c.probability for c in turned.choices[::-1]] == pytest.approx(
@@ -91,15 +96,23 @@ def test_where_none_may_be_the_answer_it_is_one_of_the_outcomes(served: Any, ask
 
 
 def test_labels_that_the_question_lists_are_choices(served: Any) -> None:
-    question = "How is it? Choose from: negative, positive or nobody knows."
-    for i in range(10):
-        answer = ask(served, make_text(random.Random(i), 12), question)
-        assert [choice.label for choice in answer.choices] == ["negative", "positive", "nobody knows"]
+    rng, num_answered = random.Random(3), 0
+    for _ in range(20):
+        text = make_text(rng, 25)
+        labels = list({" ".join(rng.choices(WORDS, k=rng.randint(1, 3))) for _ in range(rng.randint(3, 9))})
+        question = f"Who is it? Choose from: {', '.join(labels)}."
+        answer = ask(served, text, question)
+        assert [choice.label for choice in answer.choices] == labels
+        other = ask(served, text, f"Choose from: {', '.join(labels[::-1])}. Who is it?")
+        found = {c.label: c.probability for c in answer.choices}
+        assert {c.label: c.probability for c in other.choices} == pytest.approx(found, abs=1e-12)
+        assert ask(served, text, "Who is it?", choices=labels).text == answer.text
         if answer.answered:
+            num_answered += 1
             [span] = answer.spans
             assert (span.source, question[span.start : span.end]) == ("question", answer.text)
-            return
-    pytest.fail("no label was ever chosen")
+            assert all(question[t.span.start : t.span.end] == t.text for t in answer.tokens if t.span)
+    assert num_answered > 5
 
 
 def test_descriptions_are_read(served: Any) -> None:
@@ -205,7 +218,12 @@ def test_steps_are_told_alike_over_both(served: Any) -> None:
         ({"none": True}, "senseless_combination"),
         ({"none": True, "multiple": True, "choices": ["a", "b"]}, "senseless_combination"),
         ({"alternatives": 2, "sources": ["vocabulary"]}, "senseless_combination"),
+        ({"choices": ["a", "b"], "contiguous": True}, "senseless_combination"),
+        ({"choices": ["a", "b"], "alternatives": 1}, "senseless_combination"),
         ({"choices": ["a", "a"]}, "duplicate_choice"),
+        ({"choices": ["not  now", "not now "]}, "duplicate_choice"),
+        ({"choices": ["a\u200b", "A"]}, "duplicate_choice"),
+        ({"scale": list("abcdefghijk")}, "wrong_number_of_choices"),
         ({"choices": [str(i) for i in range(256)]}, "wrong_number_of_choices"),
         ({"scale": ["a"]}, "wrong_number_of_choices"),
         ({"choices": ["a", " "]}, "empty_choice"),
