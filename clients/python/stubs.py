@@ -10,11 +10,7 @@ class StubsHook(BuildHookInterface):  # type: ignore[type-arg, misc, unused-igno
     """Takes the stubs from the repository, or from this folder where a source distribution has been unpacked."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Add them; an editable installation gets a copy.
-
-        Raises:
-            FileNotFoundError: this folder was taken out of the repository without them.
-        """
+        """Add them; an editable installation gets a copy."""
         folder = Path(self.root)
         places = (folder / "mqan", folder.parent.parent / "protos" / "mqan")
         stubs = next((place for place in places if (place / "v1" / "answer_pb2.py").is_file()), None)

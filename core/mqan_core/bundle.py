@@ -59,11 +59,7 @@ class Bundle:
     vectors: WordVectors | None = None  # of a reader of words
 
     def read_graph(self, name: str) -> bytes:
-        """Return the bytes of a graph, checked against its hash.
-
-        Raises:
-            BundleError: it is missing, is a link, or is not what the manifest says.
-        """
+        """Return the bytes of a graph; raise ``BundleError`` where they are not what the manifest says."""
         return read_verified(self.folder, name, self.manifest.files[name])
 
 
@@ -101,11 +97,7 @@ def open_bundle(folder: Path) -> Bundle:
 
 
 def verify_files(folder: Path) -> Bundle:
-    """Check every file of a bundle against its hash, also those that no engine here would read; return the bundle.
-
-    Raises:
-        BundleError: a file is missing, is a link, or is not what the manifest says.
-    """
+    """Check every file of a bundle, also those that no engine here would read, or raise ``BundleError``; return it."""
     bundle = open_bundle(folder)
     for name, entry in bundle.manifest.files.items():
         read_verified(folder, name, entry)
@@ -113,11 +105,7 @@ def verify_files(folder: Path) -> Bundle:
 
 
 def read_manifest(folder: Path) -> tuple[Manifest, str]:
-    """Read the manifest of a bundle; return it and its hash.
-
-    Raises:
-        BundleError: it is missing, is a link, or is not what it must be.
-    """
+    """Read the manifest of a bundle, or raise ``BundleError``; return it and its hash."""
     content = _read_file(folder, MANIFEST, _MAX_MANIFEST_BYTES)
     return parse_manifest(content), hashlib.sha256(content).hexdigest()
 
@@ -125,8 +113,7 @@ def read_manifest(folder: Path) -> tuple[Manifest, str]:
 def write_manifest(folder: Path, manifest: Manifest) -> Manifest:
     """Write the manifest with the hashes of its files, atomically and last: the bundle is whole from here on.
 
-    Raises:
-        BundleError: it would be refused when the bundle is opened.
+    What would be refused when the bundle is opened raises ``BundleError`` here.
     """
     manifest = replace(manifest, files=_describe_files(folder, manifest.expected_files))
     content = (json.dumps(asdict(manifest), indent=2, sort_keys=True) + "\n").encode()
@@ -161,11 +148,7 @@ def _floats(tensors: Mapping[str, npt.NDArray[Any]], name: str) -> FloatArray:
 
 
 def read_verified(folder: Path, name: str, entry: FileEntry) -> bytes:
-    """Read a file of a bundle once, and check its size and hash.
-
-    Raises:
-        BundleError: it cannot be read, is a link, or is not what the entry says.
-    """
+    """Read a file once; raise ``BundleError`` where it is a link, or not of the size and hash that the entry says."""
     content = _read_file(folder, name, MAX_FILE_BYTES)
     if len(content) != entry.num_bytes:
         raise BundleError(f"bundle {folder}: {name} has {len(content)} bytes, the manifest says {entry.num_bytes}")

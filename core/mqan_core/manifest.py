@@ -44,7 +44,6 @@ def _printable(text: str) -> str:
 
 
 def _free_form(value: Any, depth: int = 0) -> Any:
-    """Return a value of plain types if it is printable, bounded and not nested deeply."""
     match value:
         case None | bool():
             pass
@@ -187,11 +186,7 @@ def _upgraded(content: bytes, version: int) -> bytes:
 
 
 def check_names(name: str, version: str) -> None:
-    """Check what a bundle is to be called, before there is one.
-
-    Raises:
-        BundleError: no manifest may say so.
-    """
+    """Check what a bundle is to be called, before there is one; raise ``BundleError`` where no manifest may say so."""
     for what, text in (("name", name), ("version", version)):
         try:
             TypeAdapter(Name).validate_python(text)

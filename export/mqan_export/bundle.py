@@ -241,11 +241,7 @@ def write_bundle(
 
 @torch.no_grad()
 def round_weights(network: nn.Module) -> None:
-    """Round all weights of a network to numbers that float16 holds, in place.
-
-    Raises:
-        ValueError: a weight is too large for that.
-    """
+    """Round all weights of a network to numbers that float16 holds, in place; refuse those that are too large."""
     for name, parameter in network.named_parameters():
         rounded = parameter.half().to(parameter.dtype)
         if not bool(torch.isfinite(rounded).all()):
@@ -264,11 +260,7 @@ def round_network(network: PretrainedNetwork) -> EmbeddingsGraph:
 
 
 def validation_mixture(recipe: Recipe, data: Path, number: int) -> list[Example]:
-    """Return about so many validation examples of the sources that a recipe is validated on, or is trained on.
-
-    Raises:
-        DatasetError: the files of a source are missing or malformed.
-    """
+    """Return about so many validation examples of the sources that a recipe is validated on, or is trained on."""
     names = recipe.validate_sources or tuple(recipe.sources)
     each = -(-number // len(names))
     return [example for name in names for example in validation_examples(data, name, each, recipe.seed)]

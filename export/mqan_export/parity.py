@@ -139,8 +139,7 @@ def agreement(report: Parity, expected: Sequence[Answer], int8_engine: Engine, e
 def check_words_reader(report: Parity, network: Network, engine: Engine, examples: Sequence[Example]) -> Parity:
     """Return a report with how far the reader of words is from what torch computes in float64.
 
-    Raises:
-        ParityError: an output differs by more than 1e-4 of its largest value.
+    By more than 1e-4 of an output's largest value it raises ``ParityError``.
     """
     exact = copy.deepcopy(network).double()
     read = [request.request for _, request in readable(engine, examples)]
@@ -192,8 +191,7 @@ def most_ties(num_examples: int) -> int:
 def check_places(name: str, expected: Answer, found: Sequence[Answer]) -> bool:
     """Return whether words of the bundle's answers are from elsewhere than torch's, though no less likely.
 
-    Raises:
-        ParityError: they are from elsewhere, and less likely.
+    If they are less likely, it raises ``ParityError``.
     """
     others = [answer for answer in found if _places(answer) != _places(expected)]
     for other in others:

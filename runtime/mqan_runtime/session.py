@@ -41,11 +41,7 @@ _libm = ctypes.CDLL("libm.so.6") if _has_glibc and platform.machine().lower() in
 
 
 def is_int8(provider: Provider, precision: Precision) -> bool:
-    """Whether graphs run with 8-bit products: on a CPU, unless float32 is asked for.
-
-    Raises:
-        ValueError: int8 was asked for on a GPU.
-    """
+    """Whether graphs run with 8-bit products: on a CPU, unless float32 is asked for; on a GPU they are refused."""
     on_cpu = provider == "cpu" or (provider == "auto" and not has_cuda())
     if precision == "int8" and not on_cpu:
         raise ValueError("precision int8 is for the CPU: set provider to cpu, or precision to auto")

@@ -26,7 +26,7 @@ from mqan_client import (
     Span,
     Step,
 )
-from mqan_client.documents import document_of, read_answer
+from mqan_client.documents import document_of, read
 from mqan_serving.default_bundle import default_bundle
 
 _SPAN = AnswerSpan(Source.CONTEXT, 3, 8, "Paris")
@@ -54,7 +54,7 @@ _WHOLE = Answer(
 
 
 def test_the_document_is_the_whole_answer() -> None:
-    assert read_answer(json.loads(json.dumps(document_of(_WHOLE)))) == _WHOLE
+    assert read(Answer, json.loads(json.dumps(document_of(_WHOLE)))) == _WHOLE
 
 
 def test_a_page_marks_what_decides_for_a_label() -> None:

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
-from mqan_client.documents import read_answer, read_answers, read_model, read_record
+from mqan_client.documents import read, read_answers, read_model
 from mqan_client.errors import ClientError
 from mqan_client.questions import (
     Asked,
@@ -52,7 +52,7 @@ class AsyncClient:
     ) -> Answer:
         """Answer a question about a context, as ``Client.answer`` does."""
         request = {"context": context, **question_document(question, asked)}
-        return read_answer(await self._transport.call("Answer", request, self._time(timeout_s)))
+        return read(Answer, await self._transport.call("Answer", request, self._time(timeout_s)))
 
     def answer_stream(
         self, context: str, question: str, *, timeout_s: float | None = None, **asked: Unpack[Asked]
@@ -88,7 +88,7 @@ class AsyncClient:
     ) -> Record:
         """Fill a record of named fields from a text, as ``Client.fill_record`` does."""
         request = record_document(context, schema, min_probability)
-        return read_record(await self._transport.call("FillRecord", request, self._time(timeout_s)))
+        return read(Record, await self._transport.call("FillRecord", request, self._time(timeout_s)))
 
     async def fill_records(
         self,
@@ -129,11 +129,7 @@ class AsyncClient:
 async def do_many(
     do: Callable[[ItemT], Awaitable[T]], items: Iterable[ItemT], concurrency: int, progress: Progress | None
 ) -> list[T | ClientError]:
-    """Do something for all items, several at a time, in their order; an error takes the place of a result.
-
-    Raises:
-        ValueError: the concurrency is below 1.
-    """
+    """Do something for all items, several at a time, in their order; an error takes the place of a result."""
     if concurrency < 1:
         raise ValueError(f"concurrency is {concurrency}; it must be at least 1")
     given = list(items)  # before any is asked: a fault of the caller's own iterable asks nothing

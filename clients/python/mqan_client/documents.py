@@ -9,7 +9,7 @@ from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from mqan_client.errors import ClientError, InvalidRequestError, ServerError, error_of
-from mqan_client.results import Answer, Model, Record, Source, StreamedWord
+from mqan_client.results import Answer, Model, Source
 
 T = TypeVar("T")
 
@@ -28,13 +28,9 @@ def of_a_server() -> Iterator[None]:
 
 
 @of_a_server()
-def read_word(document: Document) -> StreamedWord:
-    return _read(StreamedWord, document)
-
-
-@of_a_server()
-def read_answer(document: Document) -> Answer:
-    return _read(Answer, document)
+def read(kind: Callable[..., T], document: Document) -> T:
+    """Return a result of a kind."""
+    return _read(kind, document)
 
 
 @of_a_server()
@@ -45,11 +41,6 @@ def read_answers(document: Document) -> list[Answer | ClientError]:
         error_of(outcome["error"], InvalidRequestError) if outcome.get("error") else _read(Answer, outcome["answer"])
         for outcome in text["answers"]
     ]
-
-
-@of_a_server()
-def read_record(document: Document) -> Record:
-    return _read(Record, document)
 
 
 @of_a_server()

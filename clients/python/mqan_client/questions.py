@@ -57,11 +57,7 @@ class AskedQuestion(Asked, total=False):
 
 
 def question_document(question: str, asked: Asked) -> Document:
-    """Return a question with what is asked for; what is not is left out.
-
-    Raises:
-        InvalidRequestError: a name is unknown, or a source is, or a list is empty or none.
-    """
+    """Return a question with what is asked for; what is not is left out. Refuse unknown names and empty lists."""
     given: dict[str, Any] = {**in_tuples(asked)}
     if unknown := given.keys() - Asked.__annotations__.keys():
         raise unsendable(f"there is no option {min(unknown)}.")
@@ -77,11 +73,7 @@ def question_document(question: str, asked: Asked) -> Document:
 
 
 def question_documents(questions: Iterable[str | AskedQuestion]) -> list[Document]:
-    """Return several questions.
-
-    Raises:
-        InvalidRequestError: they are no list, or one is no question, or asks for what is unknown.
-    """
+    """Return several questions; refuse what is no list, and what in it is no question."""
     if isinstance(questions, str | bytes | Mapping) or not isinstance(questions, Iterable):
         what = "one question" if isinstance(questions, str | bytes | Mapping) else f"{questions!r:.100}"
         raise unsendable(f"`questions` is {what}; give a list of them, or call `answer`.", "wrong_type")
@@ -99,8 +91,7 @@ def question_documents(questions: Iterable[str | AskedQuestion]) -> list[Documen
 def in_tuples(asked: Asked) -> Asked:
     """Return what is asked for with tuples for lists: many questions may take them, and an iterator gives only once.
 
-    Raises:
-        InvalidRequestError: a list is empty, or is a string, whose characters nobody means.
+    Empty lists are refused, and strings, whose characters nobody means.
     """
     given: dict[str, Any] = dict(asked)
     for name, what in _LISTS.items():
@@ -116,11 +107,7 @@ def in_tuples(asked: Asked) -> Asked:
 
 
 def record_document(context: str, schema: Schema, min_probability: float | None = None) -> Document:
-    """Return what asks for a record.
-
-    Raises:
-        InvalidRequestError: the schema is none, or there is something in it that JSON has not.
-    """
+    """Return what asks for a record; refuse what is no schema."""
     describe = None if isinstance(schema, Mapping) else getattr(schema, "model_json_schema", None)
     found = describe() if callable(describe) else schema
     if not isinstance(found, Mapping):
@@ -131,11 +118,7 @@ def record_document(context: str, schema: Schema, min_probability: float | None 
 
 
 def to_json(document: Document) -> str:
-    """Return the JSON of a request, which UTF-8 can carry.
-
-    Raises:
-        InvalidRequestError: there is something in it that JSON has not.
-    """
+    """Return the JSON of a request, which UTF-8 can carry; refuse what JSON has not."""
     try:
         text = json.dumps(document, ensure_ascii=False, allow_nan=False)
         text.encode()

@@ -90,11 +90,7 @@ class RpcTransport(Transport):
 
 
 def _message(name: str, request: Document) -> Message:
-    """Return the message of a request.
-
-    Raises:
-        InvalidRequestError: there is something in it that cannot be sent.
-    """
+    """Return the message of a request; refuse what cannot be sent."""
     try:
         match name:
             case "Answer":
@@ -113,11 +109,7 @@ def _message(name: str, request: Document) -> Message:
 
 
 def _asked(question: Document) -> dict[str, Any]:
-    """Return the fields of a question's message: names of what REST names in small letters are those of the contract.
-
-    Raises:
-        InvalidRequestError: nothing can be read as it is asked for.
-    """
+    """Return the fields of a question's message: names in small letters are those of the contract."""
     asked = dict(question)
     if "sources" in asked:
         asked["sources"] = [f"SOURCE_{name.upper()}" for name in asked["sources"]]

@@ -80,10 +80,7 @@ def record_column(
     Returns:
         A table with the column's index. Each field has the columns ``NAME``, its value; ``NAME_probability``;
         ``NAME_start`` and ``NAME_end`` of the first quotation; ``NAME_reason``, why there is no value. ``error`` has
-        the message where a text failed.
-
-    Raises:
-        InvalidRequestError: it is no column of texts, the schema is none, or two columns would have one name.
+        the message where a text failed. Two columns of one name are refused.
     """
     whole = record_document("", schema, min_probability)["schema"]
     names = whole.get("properties", {})

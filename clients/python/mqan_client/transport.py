@@ -10,7 +10,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from mqan_client.documents import Document, read_answer, read_word
+from mqan_client.documents import Document, read
 from mqan_client.errors import (
     ClientError,
     DeadlineExceededError,
@@ -55,9 +55,6 @@ class Attempts:
 
     gRPC's own retries end with the first header of a response, and Ray's proxy sends one before the error that tells of
     its replica's death; so both transports ask again by this.
-
-    Raises:
-        InvalidRequestError: the timeout is not a number.
     """
 
     def __init__(self, retries: Retries, timeout_s: float) -> None:
@@ -115,7 +112,7 @@ class Transport(ABC):
                 async with aclosing(self._stream(request, attempts)) as parts:
                     async for name, document in parts:
                         has_begun = True
-                        yield read_answer(document) if name == "answer" else read_word(document)
+                        yield read(Answer, document) if name == "answer" else read(StreamedWord, document)
                         if name == "answer":
                             return
                 raise UnavailableError("The connection ended before the answer was whole.", code="unavailable")
@@ -149,7 +146,6 @@ def too_late() -> DeadlineExceededError:
 
 
 def seconds(retry_after: str | None) -> int | None:
-    """Return how long a server asks to wait, if it says that in seconds."""
     return int(retry_after) if retry_after is not None and retry_after.isdecimal() else None
 
 
@@ -160,11 +156,7 @@ def shown_url(url: str) -> str:
 
 
 def authorization(api_key: str | None) -> dict[str, str]:
-    """Return the header, or gRPC metadata, that carries a key.
-
-    Raises:
-        ValueError: no key looks like this.
-    """
+    """Return the header, or gRPC metadata, that carries a key; raise ``ValueError`` where no key looks like this."""
     if api_key is None:
         return {}
     if not api_key or not all("!" <= char <= "~" for char in api_key):
@@ -173,11 +165,7 @@ def authorization(api_key: str | None) -> dict[str, str]:
 
 
 def split_url(url: str) -> tuple[str, str]:
-    """Return the scheme of a server's URL, and its host with the port.
-
-    Raises:
-        ValueError: the URL names no transport or no host, or has a user name or password.
-    """
+    """Return the scheme of a server's URL, and its host with the port; raise ``ValueError`` where it is none."""
     if not url.isprintable() or " " in url:  # urlsplit() leaves line ends out, and who calls the URL does not
         raise ValueError(
             f"{shown_url(url)!r} is not a server's URL: it has characters that no URL has, such as a line end"

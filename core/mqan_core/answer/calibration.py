@@ -51,8 +51,6 @@ _UNCHANGED = Calibration(1.0, 0.0)
 
 
 class QuestionKind(StrEnum):
-    """A kind of question."""
-
     FREE = "free"
     CHOICES = "choices"
     YES_NO = "yes-no"

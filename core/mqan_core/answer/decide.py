@@ -60,7 +60,6 @@ def decide(
 
 
 def _whole(trace: Trace) -> Trace:
-    """Return the steps of an answer up to its end; a row that goes on beside others takes more."""
     ends = (trace[:, TraceField.SLOT] < 0) & (trace[:, TraceField.PIECE] == END_ID)
     return trace[: int(ends.argmax()) + 1] if ends.any() else trace
 

@@ -123,5 +123,4 @@ def _normalised(choices: Sequence[ChoiceProbability]) -> tuple[ChoiceProbability
 
 
 def _unanswered(answer: Answer) -> Answer:
-    """Return the answer that there is none; the refusal keeps its own probability."""
     return replace(answer, text="", tokens=(), spans=(), truncated=False, answered=False, chosen=(), places=())

@@ -28,7 +28,6 @@ class WordStream:
         return self._cut(text, tokens)
 
     def end(self, answer: Answer) -> list[StreamedWord]:
-        """Return the words of the whole answer that were not added before."""
         return self._cut(answer.text, answer.tokens[len(self._tokens) :])
 
     def _cut(self, text: str, tokens: Sequence[AnswerToken]) -> list[StreamedWord]:

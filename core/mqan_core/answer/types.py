@@ -75,8 +75,6 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A word that could have been said at a step."""
-
     text: str
     probability: float  # its share of the mixture
     source: Source  # that gave most of it
@@ -102,20 +100,16 @@ class ParsedValue:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition of a query, on the column that its value names."""
-
     operator: str  # ``=``, ``>`` or ``<``
     value: ParsedValue
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
-    """A query of WikiSQL."""
-
     select: str  # the selected column, as the context has it
     aggregation: str  # MAX, MIN, COUNT, SUM, AVG, or empty
     conditions: tuple[Condition, ...]  # all of them hold
-    sql: str
+    sql: str  # standard SQL
 
 
 @dataclass(frozen=True, slots=True)

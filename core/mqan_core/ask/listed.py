@@ -109,7 +109,6 @@ def _asks(question: str, place: Span) -> bool:
 
 
 def _in_lines(question: str, most: int) -> Listed | None:
-    """Find labels in the last lines, each after a mark, below a line that announces them; some more than ``most``."""
     labels: list[Span] = []
     marks: list[str] = []
     last = _LAST_LINE.search(question[-_LONGEST:])
@@ -140,7 +139,6 @@ def _without_end(line: str) -> str:
 
 
 def _announced(question: str) -> Listed | None:
-    """Find labels after words that announce them, up to the end of their sentence."""
     for place, words in enumerate(_ANNOUNCED.finditer(question)):
         if place == _ANNOUNCEMENTS:
             break

@@ -19,8 +19,6 @@ ALL_SOURCES = frozenset(Source)
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options of a question."""
-
     choices: tuple[Choice, ...] = ()  # the closed set of labels to choose from; empty for a free answer
     multiple: bool = False  # several labels can be right: each is judged by itself
     is_scale: bool = False  # the choices are levels, low to high, of which an expected value is wanted
@@ -56,7 +54,6 @@ class Options:
 
     @property
     def quotes(self) -> bool:
-        """Whether the answer is made of unbroken quotations of the context."""
         return self.contiguous or self.every
 
     @property
@@ -66,11 +63,7 @@ class Options:
         return self.reads_lists and is_free and not self.choices
 
     def check(self) -> None:
-        """Check that the options make sense together.
-
-        Raises:
-            InputError: they do not; its field is the option's name in REST.
-        """
+        """Refuse options that make no sense together by an ``InputError``, whose field is the option's name in REST."""
         _check_numbers(self)
         if self.choices:
             _check_choices(self)

@@ -75,11 +75,7 @@ def read_question(
 
 
 def read_request(vocabulary: Vocabulary, context: str, question: str, choices: Sequence[Choice] = ()) -> Request:
-    """Tokenise a context, a question and the labels to choose from, as they stand.
-
-    Raises:
-        InputError: the context, the question or a label holds nothing but white space.
-    """
+    """Tokenise a context, a question and the labels to choose from, as they stand; refuse what is blank."""
     return _request(vocabulary, context, question, read_tokens(context), read_tokens(question), choices)
 
 

@@ -28,11 +28,7 @@ _NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
 
 
 def check_parse(options: Options) -> None:
-    """Check that an answer with these options can be read as a structure.
-
-    Raises:
-        InputError: it cannot; its field is ``parse``.
-    """
+    """Refuse options whose answer cannot be read as a structure, by an ``InputError`` of the field ``parse``."""
     for field, is_set, why in (
         ("choices, yes_no or scale", bool(options.choices), "a label has no structure"),
         ("contiguous", options.contiguous, "a query or a state is not one unbroken quotation"),

@@ -42,12 +42,10 @@ class FoundQuery:
 
 
 def read_header(context: str) -> list[str]:
-    """Read the names of the columns from a context; a name with a comma and a space in it counts as two.
+    """Read the names of the columns from a context; raise ``FormError`` where it names none.
 
-    They end where decaNLP's key words begin, or else the words in front of other ones.
-
-    Raises:
-        FormError: it names none.
+    They end where decaNLP's key words begin, or else the words in front of other ones. A name with a comma and a space
+    in it counts as two.
     """
     start = context.find(BEFORE_COLUMNS)
     begin = start + len(BEFORE_COLUMNS)
@@ -61,13 +59,10 @@ def read_header(context: str) -> list[str]:
 
 
 def find_query(text: str, header: Sequence[str]) -> FoundQuery:
-    """Find the parts of a query as decaNLP writes it, in any case.
+    """Find the parts of a query as decaNLP writes it, in any case, or raise ``FormError``.
 
     Where a column's name is the beginning of another's, the longer one is meant; a selected column that is called
     like an aggregated other one is meant as a column.
-
-    Raises:
-        FormError: it is not one on a table with this header.
     """
     folded = FoldedText(text)
     match = _QUERY.fullmatch(folded.text)

@@ -30,11 +30,7 @@ Int32Array = npt.NDArray[np.int32]
 
 
 class Vocabulary:
-    """Generator pieces without the end marker, most useful first, and words with vectors, in the order of their rows.
-
-    Raises:
-        ValueError: a list holds duplicates.
-    """
+    """Distinct generator pieces, the end marker left out, most useful first, and words in the order of their rows."""
 
     def __init__(self, pieces: Sequence[str], words: Sequence[str] = (), *, refuses: bool = False) -> None:
         self.refuses = refuses

@@ -27,11 +27,7 @@ _FIRST_IDEOGRAPH = min(first for first, _ in _IDEOGRAPHS)
 
 
 class WordPieces:
-    """Cuts words into pieces, of a vocabulary with ``[CLS]``, ``[SEP]`` and ``[UNK]`` in it.
-
-    Raises:
-        ValueError: a piece is there twice, or one of the three is missing.
-    """
+    """Cuts words into distinct pieces, with ``[CLS]``, ``[SEP]`` and ``[UNK]`` among them."""
 
     def __init__(self, pieces: Sequence[str]) -> None:
         self.pieces = tuple(pieces)
