@@ -147,19 +147,24 @@ def respond_systemone(asked: Sequence[Asked], answers: Sequence[Answer], model: 
     return {"model": model, "answers": found, "usage": usage}
 
 
+def _decided(asked: Asked, found: Sequence[float]) -> dict[str, Any]:
+    """Return what both formats say alike of an answer: the choice or the score, and how sure it is."""
+    if asked.kind == "choice":
+        likeliest = max(range(len(found)), key=lambda i: found[i])
+        return {"choice": asked.values[likeliest], "confidence": choice_confidence(found)}
+    return {"score": expected(found), "confidence": score_confidence(found)}
+
+
 def _describe_systemone(asked: Asked, answer: Answer) -> dict[str, Any]:
-    found, values = shares(answer), asked.values
+    found = shares(answer)
     described: dict[str, Any] = {"type": asked.kind}
     if asked.kind == "noul":
-        described["noul"] = min(1.0, found[0])
-    elif asked.kind == "choice":
-        described["choice"] = values[max(range(len(found)), key=lambda i: found[i])]
-        described["confidence"] = choice_confidence(found)
-        described["probabilities"] = dict(zip(values, found, strict=True))
+        return described | {"noul": min(1.0, found[0])} | beside(answer)
+    described |= _decided(asked, found)
+    if asked.kind == "choice":
+        described["probabilities"] = dict(zip(asked.values, found, strict=True))
     else:
-        described["score"] = expected(found)
-        described["confidence"] = score_confidence(found)
-        described["legend"] = {str(i): level for i, level in enumerate(values)}
+        described["legend"] = {str(i): level for i, level in enumerate(asked.values)}
         described["probabilities"] = {str(i): share for i, share in enumerate(found)}
     return described | beside(answer)
 
@@ -315,23 +320,15 @@ def respond(asked: Sequence[Asked], answers: Sequence[Answer], model: str) -> di
 
 
 def _describe(asked: Asked, answer: Answer) -> dict[str, Any]:
-    found, values = shares(answer), asked.values
+    found = shares(answer)
     described: dict[str, Any] = {"type": asked.kind, "name": asked.name}
     if asked.kind == "predicate":
-        described["probability"] = min(1.0, found[0])
-    elif asked.kind == "choice":
-        described["choice"] = values[max(range(len(found)), key=lambda i: found[i])]
-        described["confidence"] = choice_confidence(found)
-        pairs = zip(values, found, strict=True)
-        described["probabilities"] = [{"value": value, "probability": share} for value, share in pairs]
-    else:
-        described["score"] = expected(found)
-        described["confidence"] = score_confidence(found)
-        described["probabilities"] = [
-            {"value": i, "label": label, "probability": share}
-            for i, (label, share) in enumerate(zip(values, found, strict=True))
-        ]
-    return described | beside(answer)
+        return described | {"probability": min(1.0, found[0])} | beside(answer)
+    name, pairs = "value" if asked.kind == "choice" else "label", zip(asked.values, found, strict=True)
+    rows = [{name: value, "probability": share} for value, share in pairs]
+    if asked.kind == "score":
+        rows = [{"value": i, **row} for i, row in enumerate(rows)]
+    return described | _decided(asked, found) | {"probabilities": rows} | beside(answer)
 
 
 def choice_confidence(probabilities: Sequence[float]) -> float:
