@@ -19,7 +19,6 @@ from mqan_cli.batch.plan import read_plan
 from mqan_cli.batch.running import Journal, answer_all
 from mqan_cli.errors import CommandError
 from mqan_cli.texts import STANDARD_INPUT
-from mqan_core.manifest import MANIFEST
 
 _ORDER: Final = "mqan_cli.order"
 _CALLS: Final = 16
@@ -112,6 +111,7 @@ def batch(
 def _model(url: str | None, folder: Path) -> str:
     """Return the hash of the manifest of the model that answers, which names it wherever it is."""
     from mqan_client import Client, ClientError
+    from mqan_core.manifest import MANIFEST
 
     if url is None:
         return hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()

@@ -112,57 +112,71 @@ _CODES: Final = "EUR|USD|GBP|CHF"
 _MULTIPLIES: Final = re.compile("bill|bin|bio|crore|kun|mia|mil|mill|tis|tri")  # English words, too
 
 
-def _changes(*rows: tuple[str, str]) -> list[tuple[re.Pattern[str], str]]:
-    return [(re.compile(pattern, re.IGNORECASE), reason) for pattern, reason in rows]
-
-
 _MULTIPLIED: Final = "has a word that multiplies its number"
-_CHANGED_BEHIND: Final = _changes(
+_CHANGED_BEHIND: Final = [
     (
-        r"\s?k(?:\b|(?=eur|usd|€))|[\s-]*(?:hundred|thousand|million|billion|trillion|dozen|lakh|lac|crore)s?\b"
-        r"|[\s-]?(?:mn|mio|mln|mil|mrd|bn|bln|tn|trn|tril|tsd|thsd|(?-i:M))\b|(?-i:[BT])\b",
+        re.compile(
+            r"\s?k(?:\b|(?=eur|usd|€))|[\s-]*(?:hundred|thousand|million|billion|trillion|dozen|lakh|lac|crore)s?\b"
+            r"|[\s-]?(?:mn|mio|mln|mil|mrd|bn|bln|tn|trn|tril|tsd|thsd|(?-i:M))\b|(?-i:[BT])\b",
+            re.IGNORECASE,
+        ),
         _MULTIPLIED,
     ),
     (
-        r"[\s-]*(?:(?:and|&)[\s-]+)?(?:(?:an?|one|two|three|\d+)[\s-]+)?"
-        r"(?:half|halves|quarters?|thirds?|fourths?|fifths?|sixths?|eighths?|tenths?|hundredths?|thousandths?)\b"
-        r"|\s+(?:(?:and|&)\s+)?\d+[/⁄]\d|\s+point\s",
+        re.compile(
+            r"[\s-]*(?:(?:and|&)[\s-]+)?(?:(?:an?|one|two|three|\d+)[\s-]+)?"
+            r"(?:half|halves|quarters?|thirds?|fourths?|fifths?|sixths?|eighths?|tenths?|hundredths?|thousandths?)\b"
+            r"|\s+(?:(?:and|&)\s+)?\d+[/⁄]\d|\s+point\s",
+            re.IGNORECASE,
+        ),
         "has a fraction or a power after its number",
     ),
     (
-        r"[\s-]*(?:degrees?|°?\s?[CF]\b|°)?[^\d\n.,;]{0,12}\bbelow\s+(?:zero|freezing)\b",
+        re.compile(r"[\s-]*(?:degrees?|°?\s?[CF]\b|°)?[^\d\n.,;]{0,12}\bbelow\s+(?:zero|freezing)\b", re.IGNORECASE),
         "is below zero, as the words after it say",
     ),
-    (rf"{_DASH}(?!\w)", "has a sign after its number"),
+    (re.compile(rf"{_DASH}(?!\w)", re.IGNORECASE), "has a sign after its number"),
     (
-        r"\s+(?:or|to|plus|minus|times|less|over|(?:divided|multiplied)\s+by)\s+[€$£]?\d|\s+to\s+the\b"
-        r"|\s+(?:squared|cubed)\b",
+        re.compile(
+            r"\s+(?:or|to|plus|minus|times|less|over|(?:divided|multiplied)\s+by)\s+[€$£]?\d|\s+to\s+the\b"
+            r"|\s+(?:squared|cubed)\b",
+            re.IGNORECASE,
+        ),
         "is part of a range, or a power",
     ),
-)
-_CHANGED_MONEY_BEHIND: Final = _changes(  # after other numbers these are units: m stands for metres
+]
+_CHANGED_MONEY_BEHIND: Final = [  # after other numbers these are units: m stands for metres
     (
-        r"[\s-]*(?:[kmbtlc]|mm|bil|cr|grand|thou|cents?|ct|p|pence)\b(?![.'’-]\w)|\s*¢"
-        rf"|(?-i:\s?[TKM](?:{_CODES}|[€$£])|\s?(?:{_CODES}|[€$£])\s?[km]\b)",
+        re.compile(
+            r"[\s-]*(?:[kmbtlc]|mm|bil|cr|grand|thou|cents?|ct|p|pence)\b(?![.'’-]\w)|\s*¢"
+            rf"|(?-i:\s?[TKM](?:{_CODES}|[€$£])|\s?(?:{_CODES}|[€$£])\s?[km]\b)",
+            re.IGNORECASE,
+        ),
         _MULTIPLIED,
     ),
-    (_SHARE.pattern, "is a share, not an amount of money"),
-)
-_CHANGED_IN_FRONT: Final = _changes(
+    (re.compile(_SHARE.pattern, re.IGNORECASE), "is a share, not an amount of money"),
+]
+_CHANGED_IN_FRONT: Final = [
     (
-        r"\b(?:half|third|quarter|twice|thrice|double|triple)(?:\s+(?:of|the|a|an|about))*\s+[€$£]?$"
-        r"|\d\s*[×*·÷/^]\s+$|\d\s+(?:or|to)\s+[€$£]?$|\bbetween\s+[€$£]?$",
+        re.compile(
+            r"\b(?:half|third|quarter|twice|thrice|double|triple)(?:\s+(?:of|the|a|an|about))*\s+[€$£]?$"
+            r"|\d\s*[×*·÷/^]\s+$|\d\s+(?:or|to)\s+[€$£]?$|\bbetween\s+[€$£]?$",
+            re.IGNORECASE,
+        ),
         "has a word or sign in front that may change its number",
     )
-)
-_CHANGED_MONEY_IN_FRONT: Final = _changes(  # $m 3.2, EUR million 5, KEUR 5
+]
+_CHANGED_MONEY_IN_FRONT: Final = [  # $m 3.2, EUR million 5, KEUR 5
     (
-        r"(?:\b(?:thousand|thsd|million|billion|trillion|tril|lakh|lac|crore|mio|mln|mrd|bn|bln|trn|tsd)s?\b\.?"
-        rf"|(?:[€$£¥₹]|\b(?:{_CODES}|Rs\.?|INR|JPY))\s?(?:[kmbt]|mn|tn)|\b[TKM](?:{_CODES}))"
-        rf"[\s:]*(?:[€$£¥₹]|{_CODES})?\s*$",
+        re.compile(
+            r"(?:\b(?:thousand|thsd|million|billion|trillion|tril|lakh|lac|crore|mio|mln|mrd|bn|bln|trn|tsd)s?\b\.?"
+            rf"|(?:[€$£¥₹]|\b(?:{_CODES}|Rs\.?|INR|JPY))\s?(?:[kmbt]|mn|tn)|\b[TKM](?:{_CODES}))"
+            rf"[\s:]*(?:[€$£¥₹]|{_CODES})?\s*$",
+            re.IGNORECASE,
+        ),
         "has a word or letter in front that multiplies its number",
     )
-)
+]
 
 
 def read_amount(quoted: Quoted, *, is_money: bool, is_whole: bool = False) -> tuple[Decimal, str | None]:
