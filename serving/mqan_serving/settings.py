@@ -23,9 +23,9 @@ _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([a-z0-9_.-]+|\[[0-9a-f:.]+\])(:[0-9]
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 _HOST = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 _FORMS = {
-    "allowed_hosts": (_HOST, "no name of a host; give names such as answers.example, without ports"),
+    "allowed_hosts": (_HOST.fullmatch, "no name of a host; give names such as answers.example, without ports"),
     "cors_origins": (
-        _ORIGIN,
+        _ORIGIN.fullmatch,
         "no origin; give scheme, host and port if any, such as https://app.example, without a path or a slash at the "
         "end, or * alone",
     ),
@@ -197,11 +197,11 @@ class Settings(BaseSettings):
     @classmethod
     def _read_names(cls, given: Any, info: ValidationInfo) -> Any:
         names = _listed(given) if isinstance(given, str) else given
-        form, what = _FORMS[info.field_name or ""]
-        if not isinstance(names, list | tuple) or (form is _ORIGIN and tuple(names) == ("*",)):
+        fits, what = _FORMS[info.field_name or ""]
+        if not isinstance(names, list | tuple) or (info.field_name == "cors_origins" and tuple(names) == ("*",)):
             return names
         for name in names:
-            if not isinstance(name, str) or not form.fullmatch(name):
+            if not isinstance(name, str) or not fits(name):
                 raise ValueError(f"{name!r} is {what}")
         return list(map(_without_default_port, names))
 

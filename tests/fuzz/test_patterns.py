@@ -60,6 +60,7 @@ def patterns_of(source: str, name: str, names: dict[str, Any]) -> Iterator[Used]
         for node in ast.walk(tree)
         if isinstance(node, ast.Assign | ast.AnnAssign)
     }
+    bound = {id(node.value): node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     for node in ast.walk(tree):
         if not (isinstance(node, ast.Call) and ast.unparse(node.func).startswith("re.") and node.args):
             continue
@@ -68,7 +69,7 @@ def patterns_of(source: str, name: str, names: dict[str, Any]) -> Iterator[Used]
             continue
         flags = [k.value for k in node.keywords if k.arg == "flags"] or node.args[1:] * (function == "compile")
         written, given = ([eval(ast.unparse(part), names) for part in parts] for parts in (node.args[:1], flags))
-        used = methods.get(stored[id(node)], {"findall"}) if id(node) in stored else {function}
+        used = methods.get(stored[id(node)], {"findall"}) if id(node) in stored else {bound.get(id(node), function)}
         yield Used(f"{name}:{node.lineno}", re.compile(*written, *given), frozenset(used))
 
 

@@ -119,7 +119,7 @@ _CHANGED_BEHIND: Final = [
             r"\s?k(?:\b|(?=eur|usd|€))|[\s-]*(?:hundred|thousand|million|billion|trillion|dozen|lakh|lac|crore)s?\b"
             r"|[\s-]?(?:mn|mio|mln|mil|mrd|bn|bln|tn|trn|tril|tsd|thsd|(?-i:M))\b|(?-i:[BT])\b",
             re.IGNORECASE,
-        ),
+        ).match,
         _MULTIPLIED,
     ),
     (
@@ -128,20 +128,22 @@ _CHANGED_BEHIND: Final = [
             r"(?:half|halves|quarters?|thirds?|fourths?|fifths?|sixths?|eighths?|tenths?|hundredths?|thousandths?)\b"
             r"|\s+(?:(?:and|&)\s+)?\d+[/⁄]\d|\s+point\s",
             re.IGNORECASE,
-        ),
+        ).match,
         "has a fraction or a power after its number",
     ),
     (
-        re.compile(r"[\s-]*(?:degrees?|°?\s?[CF]\b|°)?[^\d\n.,;]{0,12}\bbelow\s+(?:zero|freezing)\b", re.IGNORECASE),
+        re.compile(
+            r"[\s-]*(?:degrees?|°?\s?[CF]\b|°)?[^\d\n.,;]{0,12}\bbelow\s+(?:zero|freezing)\b", re.IGNORECASE
+        ).match,
         "is below zero, as the words after it say",
     ),
-    (re.compile(rf"{_DASH}(?!\w)", re.IGNORECASE), "has a sign after its number"),
+    (re.compile(rf"{_DASH}(?!\w)", re.IGNORECASE).match, "has a sign after its number"),
     (
         re.compile(
             r"\s+(?:or|to|plus|minus|times|less|over|(?:divided|multiplied)\s+by)\s+[€$£]?\d|\s+to\s+the\b"
             r"|\s+(?:squared|cubed)\b",
             re.IGNORECASE,
-        ),
+        ).match,
         "is part of a range, or a power",
     ),
 ]
@@ -151,10 +153,10 @@ _CHANGED_MONEY_BEHIND: Final = [  # after other numbers these are units: m stand
             r"[\s-]*(?:[kmbtlc]|mm|bil|cr|grand|thou|cents?|ct|p|pence)\b(?![.'’-]\w)|\s*¢"
             rf"|(?-i:\s?[TKM](?:{_CODES}|[€$£])|\s?(?:{_CODES}|[€$£])\s?[km]\b)",
             re.IGNORECASE,
-        ),
+        ).match,
         _MULTIPLIED,
     ),
-    (re.compile(_SHARE.pattern, re.IGNORECASE), "is a share, not an amount of money"),
+    (_SHARE.match, "is a share, not an amount of money"),
 ]
 _CHANGED_IN_FRONT: Final = [
     (
@@ -162,7 +164,7 @@ _CHANGED_IN_FRONT: Final = [
             r"\b(?:half|third|quarter|twice|thrice|double|triple)(?:\s+(?:of|the|a|an|about))*\s+[€$£]?$"
             r"|\d\s*[×*·÷/^]\s+$|\d\s+(?:or|to)\s+[€$£]?$|\bbetween\s+[€$£]?$",
             re.IGNORECASE,
-        ),
+        ).search,
         "has a word or sign in front that may change its number",
     )
 ]
@@ -173,7 +175,7 @@ _CHANGED_MONEY_IN_FRONT: Final = [  # $m 3.2, EUR million 5, KEUR 5
             rf"|(?:[€$£¥₹]|\b(?:{_CODES}|Rs\.?|INR|JPY))\s?(?:[kmbt]|mn|tn)|\b[TKM](?:{_CODES}))"
             rf"[\s:]*(?:[€$£¥₹]|{_CODES})?\s*$",
             re.IGNORECASE,
-        ),
+        ).search,
         "has a word or letter in front that multiplies its number",
     )
 ]
@@ -275,8 +277,8 @@ def _check_in_front(front: str, knows: Knows, *, is_money: bool, is_year: bool) 
     is_plain = last in _PLAIN_IN_FRONT or last.isspace() or last.isalpha() or (is_year and last == "/")
     if last and not (is_plain or unicodedata.category(last) in ("Sc", "Ps", "Pi") or _EMPHASIS.search(front)):
         raise NoValueError("has something directly in front of its number that may change it")
-    for pattern, reason in [*_CHANGED_IN_FRONT, *(_CHANGED_MONEY_IN_FRONT if is_money else ())]:
-        if pattern.search(front):
+    for changes, reason in [*_CHANGED_IN_FRONT, *(_CHANGED_MONEY_IN_FRONT if is_money else ())]:
+        if changes(front):
             raise NoValueError(reason)
     found = _BEHIND_CURRENCY.search(front)
     if found and not (_is_unit(found[1]) or _is_english(found[1], knows)):
@@ -288,8 +290,8 @@ def _check_behind(inside: str, quoted: Quoted, *, is_money: bool, is_year: bool)
     behind = inside + quoted.line_after
     if unicodedata.category(behind.lstrip()[:1] or " ") == "No":
         raise NoValueError("has a fraction or a power after its number")
-    for pattern, reason in [*_CHANGED_BEHIND, *(_CHANGED_MONEY_BEHIND if is_money else ())]:
-        if pattern.match(behind):
+    for changes, reason in [*_CHANGED_BEHIND, *(_CHANGED_MONEY_BEHIND if is_money else ())]:
+        if changes(behind):
             raise NoValueError(reason)
     if behind and not (is_year or _PLAIN_BEHIND.match(behind) or unicodedata.category(behind[0]) == "Sc"):
         raise NoValueError("has something directly behind its number that may change it")
