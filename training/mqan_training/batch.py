@@ -1,5 +1,6 @@
 """What the batches of both readers share: they are tensors, of few shapes, and each loss is a mean."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Protocol, Self
@@ -27,7 +28,7 @@ class Prepared(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(ABC):
     """Tensors that go to another process or device together."""
 
     def tensors(self) -> tuple[Tensor, ...]:
@@ -41,9 +42,9 @@ class Batch:
         return self.of_tensors([moved(tensor, device) for tensor in self.tensors()])
 
     @property
+    @abstractmethod
     def size(self) -> int:
         """Pieces or tokens that are not padding."""
-        raise NotImplementedError
 
 
 def common_shape(size: int, least: int = 16, bits: int = 2) -> int:
