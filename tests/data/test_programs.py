@@ -70,7 +70,7 @@ def test_yes_and_no_are_about_as_frequent(name: str) -> None:
 
 def test_who_does_it_is_known_whichever_side_the_sentence_begins_with() -> None:
     seen: Counter[str] = Counter()
-    for example in _examples("transfers", number=2_500):
+    for example in _examples("transfers", number=5_000):
         asked = re.fullmatch(r"Did (?!Mr|Ms)(\w+) .* to .*\?", example.question)
         if asked is None or not example.answers or example.evidence is None:
             continue
@@ -83,8 +83,8 @@ def test_who_does_it_is_known_whichever_side_the_sentence_begins_with() -> None:
         elif re.search(rf"\bto {name}\b", sentence):
             seen["to the buyer"] += 1
             assert not says_yes
-    assert seen["from the seller"] > 10
-    assert seen["to the buyer"] > 10
+    assert seen["from the seller"] > 20
+    assert seen["to the buyer"] > 20
 
 
 def test_what_is_held_back_is_not_trained_on() -> None:

@@ -1,6 +1,7 @@
 """Long texts take turns: the largest cannot starve the others, nor can these starve the largest."""
 
 import asyncio
+import statistics
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
@@ -133,7 +134,7 @@ async def test_white_space_times_out_nobody(make_service: Callable[..., Any]) ->
             task.cancel()
         ended = await asyncio.gather(*flooding, return_exceptions=True)
     assert all(isinstance(end, asyncio.CancelledError) for end in ended), "those of the flood were answered, too"
-    assert min(waits) < 0.5
+    assert statistics.median(waits) < 0.5
     assert max(worked) < 2, "of CPU: what else runs on the machine does not count"
 
 
