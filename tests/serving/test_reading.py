@@ -1,9 +1,7 @@
 """Long texts take turns: the largest cannot starve the others, nor can these starve the largest."""
 
 import asyncio
-import statistics
 import threading
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from typing import Any
@@ -110,9 +108,18 @@ async def test_a_failed_read_is_told_and_passed_on(desk: Desk) -> None:
     await after
 
 
-async def test_white_space_times_out_nobody(make_service: Callable[..., Any]) -> None:
-    """Eight texts of 1 MiB of white space, asked again and again: others are answered in less than a second."""
-    service = make_service()
+async def test_white_space_holds_up_others_by_one_text(
+    make_service: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Eight texts of 1 MiB of white space, asked again and again: another text waits for the one that is being read."""
+    service, begun = make_service(), []
+    read = service._check_and_read
+
+    def look(question: Question) -> Any:
+        begun.append(question.num_chars)
+        return read(question)
+
+    monkeypatch.setattr(service, "_check_and_read", look)
     blank = Question(context="Oslo" + " " * (_MIB - 100) + "Bergen", question="Where?")
     ordinary = Question(context="The tower stands 330 metres above the town. " * 400, question="How tall?")
     assert len(ordinary.context) > 16_384, "read by the thread"
@@ -123,19 +130,17 @@ async def test_white_space_times_out_nobody(make_service: Callable[..., Any]) ->
 
     flooding = [asyncio.create_task(flood()) for _ in range(8)]
     try:
-        waits, worked = [], []
         for _ in range(5):
-            begun, begun_cpu = time.perf_counter(), time.process_time()
+            await asyncio.sleep(0.05)
+            num_before = len(begun)
             await service.answer(ordinary)
-            waits.append(time.perf_counter() - begun)
-            worked.append(time.process_time() - begun_cpu)
+            assert begun.index(ordinary.num_chars, num_before) <= num_before + 1
     finally:
         for task in flooding:
             task.cancel()
         ended = await asyncio.gather(*flooding, return_exceptions=True)
     assert all(isinstance(end, asyncio.CancelledError) for end in ended), "those of the flood were answered, too"
-    assert statistics.median(waits) < 0.5
-    assert max(worked) < 2, "of CPU: what else runs on the machine does not count"
+    assert begun.count(blank.num_chars) >= 5
 
 
 async def test_long_choices_are_read_by_the_thread(
