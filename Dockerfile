@@ -1,10 +1,11 @@
 # A server of the default bundle, as a user without rights.
 #
 #   docker build --tag mqan .                     on CPUs
+#   docker build --tag mqan-ray --target ray .    on CPUs, with Ray: for several replicas (--ray) and for KubeRay
 #   docker build --tag mqan-gpu --target gpu .    on NVIDIA GPUs
 #   docker run --rm --shm-size 128m --publish 127.0.0.1:8000:8000 --publish 127.0.0.1:9000:9000 mqan
 #
-# Settings are environment variables (--env MQAN_MAX_CONTEXT_TOKENS=1000); arguments go to `mqan serve` (--local). Ports
+# Settings are environment variables (--env MQAN_MAX_CONTEXT_TOKENS=1000); arguments go to `mqan serve` (--ray). Ports
 # only as variables (MQAN_HTTP_PORT): the health check reads them.
 #
 # For x86-64, which the packages' hashes are of; on ARM: docker build --platform linux/amd64.
@@ -18,7 +19,7 @@ ENV PIP_NO_CACHE_DIR=1 \
     MQAN_HOST=0.0.0.0
 RUN useradd --create-home --uid 10001 mqan
 WORKDIR /app
-COPY deploy/requirements-cpu.txt deploy/requirements-gpu.txt deploy/
+COPY deploy/requirements-*.txt deploy/
 EXPOSE 8000 9000
 HEALTHCHECK --interval=10s --timeout=3s --start-period=60s --retries=3 CMD ["python", "-m", "mqan_serving.probe"]
 ENTRYPOINT ["mqan", "serve"]
@@ -28,6 +29,12 @@ ENV NVIDIA_VISIBLE_DEVICES=all \
     NVIDIA_DRIVER_CAPABILITIES=compute,utility \
     MQAN_NUM_GPUS=1
 RUN pip install --require-hashes --requirement deploy/requirements-gpu.txt
+COPY . .
+RUN pip install --no-deps --no-build-isolation --editable .
+USER 10001
+
+FROM base AS ray
+RUN pip install --require-hashes --requirement deploy/requirements-ray.txt
 COPY . .
 RUN pip install --no-deps --no-build-isolation --editable .
 USER 10001

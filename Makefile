@@ -61,7 +61,7 @@ proto: $(VENV)/.dev  ## Generate the stubs from the contract, and the document o
 	$(BIN)/python -m mqan_serving.rest.openapi > protos/openapi.json
 
 bench: $(VENV)/.dev  ## Measure the engine against the core, many requests at once, and the server against it
-	missed=0; for benchmark in roofline.py batching.py "served.py --local" served.py; do \
+	missed=0; for benchmark in roofline.py batching.py served.py "served.py --ray"; do \
 	  $(BIN)/python benchmarks/$$benchmark || missed=1; \
 	done; exit $$missed
 
@@ -83,13 +83,13 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.serve-cpu: pyproject.toml constraints.txt | $(BIN)/python
-	$(SAY) 'what a server needs (Ray, FastAPI, gRPC, onnxruntime), 0.7 GB, one to two minutes'
-	$(INSTALL) --editable '.[serve,cpu]'
+	$(SAY) 'what a server needs (FastAPI, gRPC, onnxruntime), 0.25 GB, about a minute'
+	$(INSTALL) --editable '.[cpu]'
 	@touch $@
 
 $(VENV)/.serve-gpu: pyproject.toml constraints.txt constraints-gpu.txt | $(BIN)/python
 	$(SAY) 'what a server on a GPU needs: that of one on a CPU, and the libraries of CUDA, several GB'
-	$(INSTALL) --constraint constraints-gpu.txt --editable '.[serve,gpu]'
+	$(INSTALL) --constraint constraints-gpu.txt --editable '.[gpu]'
 	@touch $@
 
 $(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python

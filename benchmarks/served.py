@@ -1,6 +1,6 @@
 """Time the served answer against the engine's own, one client at a time: ``make bench``.
 
-Starts ``mqan serve`` (or ``mqan serve --local``) on free loopback ports, asks one question again and again, and
+Starts ``mqan serve`` (or ``mqan serve --ray``) on free loopback ports, asks one question again and again, and
 compares the median with that of the engine in this process, turn by turn. What counts is the server, asked by a bare
 stub and over a bare connection; what the Python client adds is shown beside.
 """
@@ -39,7 +39,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bundle", type=Path, default=Path("serving/bundles/default"))
     parser.add_argument("--runs", type=int, default=200)
-    parser.add_argument("--local", action="store_true", help="serve in one process, without Ray")
+    parser.add_argument("--ray", action="store_true", help="serve on Ray Serve")
     parser.add_argument("--at-most-ms", type=float, default=3.0, help="most that serving may add to the median")
     parser.add_argument("--first-at-most", type=float, default=1.2, help="most that a stream's first word may take")
     arguments = parser.parse_args()
@@ -47,7 +47,7 @@ def main() -> int:
     http_port, grpc_port = free_port(), free_port()
     command = [sys.executable, "-m", "mqan_cli.main", "serve", "--bundle", str(arguments.bundle)]
     command += ["--http-port", str(http_port), "--grpc-port", str(grpc_port)]
-    command += ["--local"] if arguments.local else []
+    command += ["--ray"] if arguments.ray else []
     environment = {**os.environ, "MQAN_NUM_THREADS": "1"}
     with tempfile.TemporaryDirectory() as folder, (Path(folder) / "log").open("w+") as log:
         server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log, env=environment)
@@ -81,7 +81,7 @@ def measure(engine: Engine, http_port: int, grpc_port: int, arguments: argparse.
             take_turns(ways, 1)  # warms up
             times = take_turns(ways, arguments.runs)
     request = engine.read(CONTEXT, QUESTION)
-    where = "one process" if arguments.local else "Ray Serve"
+    where = "Ray Serve" if arguments.ray else "one process"
     print(
         f"{where}, one client, {request.num_context_tokens} context and {request.num_question_tokens} question tokens"
     )

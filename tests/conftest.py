@@ -410,7 +410,7 @@ def start_server(
         if kind == "ray-proxy":
             environment["RAY_SERVE_ENABLE_HA_PROXY"] = "0"
         log = tmp_path_factory.mktemp(kind) / "log"
-        command = [sys.executable, "-c", before + _PROGRAM, "serve", *(["--local"] if kind == "local" else [])]
+        command = [sys.executable, "-c", before + _PROGRAM, "serve", *([] if kind == "local" else ["--ray"])]
         begun = time.perf_counter()
         with log.open("wb") as output:
             process = subprocess.Popen(command, env=environment, stdout=output, stderr=output)

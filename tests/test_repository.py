@@ -68,8 +68,6 @@ def test_every_package_is_shipped(repository: Path, project: Any) -> None:
     assert {repository / package for package in packages} == roots
     for package in packages:
         assert (repository / package / "py.typed").exists(), package
-    (bundle,) = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
-    assert (repository / bundle / "manifest.json").is_file()
     assert sorted(project["tool"]["importlinter"]["root_packages"]) == sorted(
         Path(package).name for package in packages
     )

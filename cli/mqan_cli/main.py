@@ -71,10 +71,10 @@ def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
     http_port: Annotated[int | None, typer.Option(help="Port for REST.")] = None,
     grpc_port: Annotated[int | None, typer.Option(help="Port for gRPC.")] = None,
-    local: Annotated[bool, typer.Option("--local", help="Serve in this one process, without Ray.")] = False,
+    ray: Annotated[bool, typer.Option("--ray/--local", help="Serve on Ray Serve, or in this one process.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="Also print Ray's own log.")] = False,
 ) -> None:
-    """Serve a bundle over REST and gRPC.
+    """Serve a bundle over REST and gRPC, in one process; --ray, with the extra `serve`, starts several on Ray Serve.
 
     Every other setting is an environment variable: MQAN_MAX_CONTEXT_TOKENS, MQAN_NUM_REPLICAS and so on.
     """
@@ -84,10 +84,10 @@ def serve(
 
     given = {"bundle": bundle, "host": host, "http_port": http_port, "grpc_port": grpc_port}
     settings = load_settings(**{name: value for name, value in given.items() if value is not None})
-    if local:
-        serve_local(settings)
-    else:
+    if ray:
         serve_ray(settings, verbose=verbose)
+    else:
+        serve_local(settings)
 
 
 @_verb("key")

@@ -1,7 +1,4 @@
-"""The plain server: REST and gRPC in one process on one event loop, without Ray.
-
-For laptops, tests and machines with little memory, and the floor that Ray Serve is measured against.
-"""
+"""The plain server: REST and gRPC in one process on one event loop, without Ray."""
 
 import asyncio
 import signal

@@ -465,7 +465,7 @@ def test_verify_says_where_the_bundle_runs() -> None:
     assert lines[-1] == "runs on CPUExecutionProvider, int8"
 
 
-@pytest.mark.parametrize("flag", [[], ["--local"]])
+@pytest.mark.parametrize("flag", [[], ["--local"], ["--ray"]])
 def test_serve_passes_settings_on(monkeypatch: pytest.MonkeyPatch, flag: list[str]) -> None:
     import mqan_serving.main
 
@@ -476,13 +476,13 @@ def test_serve_passes_settings_on(monkeypatch: pytest.MonkeyPatch, flag: list[st
     result = runner.invoke(app, ["serve", *flag, "--http-port", "8001"])
     assert result.exit_code == 0
     ((how, settings),) = served
-    assert how == ("local" if flag else "ray")
+    assert how == ("ray" if flag == ["--ray"] else "local")
     assert (settings.http_port, settings.grpc_port, settings.host) == (8001, 9001, "127.0.0.1")
 
 
 def test_serve_names_a_wrong_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MQAN_MAX_BATCH_SIZE", "none")
-    result = runner.invoke(app, ["serve", "--local"])
+    result = runner.invoke(app, ["serve"])
     assert result.exit_code == 1
     assert "MQAN_MAX_BATCH_SIZE" in result.stderr
 
@@ -517,10 +517,10 @@ def test_serve_asks_for_the_ray_it_was_tested_with(
     from mqan_serving.ray_serve import ray_version
 
     monkeypatch.setattr(ray_version, "version", version)
-    result = runner.invoke(app, ["serve"])
+    result = runner.invoke(app, ["serve", "--ray"])
     assert (result.exit_code, result.stdout) == (1, "")
     assert message in result.stderr
-    assert "mqan serve --local" in result.stderr
+    assert "or serve without Ray: mqan serve\n" in result.stderr
 
 
 def test_data_get_names_the_tasks_there_are() -> None:

@@ -54,9 +54,9 @@ def test_the_base_is_named_by_its_digest(dockerfile: str) -> None:
     assert re.fullmatch(r"python:3\.11\.\d+-slim-\w+@sha256:[0-9a-f]{64}", outside[0])
 
 
-@pytest.mark.parametrize("extra", ["cpu", "gpu"])
+@pytest.mark.parametrize("extra", ["cpu", "ray", "gpu"])
 def test_packages_are_installed_by_their_hashes(dockerfile: str, repository: Path, extra: str) -> None:
-    stage = re.split(r"^FROM ", dockerfile, flags=re.MULTILINE)[["gpu", "cpu"].index(extra) + 2]
+    stage = re.split(r"^FROM ", dockerfile, flags=re.MULTILINE)[["gpu", "ray", "cpu"].index(extra) + 2]
     installs = re.findall(r"^RUN pip install (.+)$", stage, re.MULTILINE)
     assert installs == [
         f"--require-hashes --requirement deploy/requirements-{extra}.txt",
@@ -65,22 +65,23 @@ def test_packages_are_installed_by_their_hashes(dockerfile: str, repository: Pat
     assert f"!deploy/requirements-{extra}.txt" in (repository / ".dockerignore").read_text().splitlines()
 
 
-@pytest.mark.parametrize("extra", ["cpu", "gpu"])
-def test_hashed_versions_are_those_that_are_tested(repository: Path, extra: str) -> None:
-    versions = hashed(repository, extra)
+@pytest.mark.parametrize(("image", "extra"), [("cpu", "cpu"), ("ray", "cpu"), ("gpu", "gpu")])
+def test_hashed_versions_are_those_that_are_tested(repository: Path, image: str, extra: str) -> None:
+    versions = hashed(repository, image)
     pins: dict[str, str] = {}
     for name in ("constraints.txt", "constraints-gpu.txt"):
         found = re.findall(r"^([\w.-]+)==(\S+)$", (repository / name).read_text(), re.MULTILINE)
         pins |= {normal(package): version for package, version in found}
     project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    wanted = [*project["dependencies"], *extras["serve"], *extras[extra]]
+    wanted = [*project["dependencies"], *(extras["serve"] if image != "cpu" else ()), *extras[extra]]
     assert {normal(re.split(r"[\[<>=,]", name)[0]) for name in wanted} <= versions.keys()
     build = {"editables"}  # what builds is in no extra, so not tested
     assert versions.keys() - build <= pins.keys()
     assert {name: pins[name] for name in versions.keys() - build} == {
         n: v for n, v in versions.items() if n not in build
     }
+    assert ("ray" in versions) == (image != "cpu")
     assert ("onnxruntime" in versions, "onnxruntime-gpu" in versions) == (extra == "cpu", extra == "gpu")
 
 

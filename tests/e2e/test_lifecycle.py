@@ -76,7 +76,7 @@ def test_a_signal_ends_a_start_that_would_not_end(bundle_folder: Path, free_port
     http_port, grpc_port = free_ports(2)
     given = {"HTTP_PORT": http_port, "GRPC_PORT": grpc_port, "NUM_GPUS": 64, "BUNDLE": bundle_folder}
     process = subprocess.Popen(
-        [sys.executable, "-c", _NO_CHECK + "from mqan_cli.main import app; app()", "serve"],
+        [sys.executable, "-c", _NO_CHECK + "from mqan_cli.main import app; app()", "serve", "--ray"],
         env=os.environ | {f"MQAN_{name}": str(value) for name, value in given.items()},
     )
     try:
@@ -130,7 +130,7 @@ def test_a_signal_at_a_moment_when_python_drops_exceptions_ends_a_start(bundle_f
     http_port, grpc_port = free_ports(2)
     given = {"HTTP_PORT": http_port, "GRPC_PORT": grpc_port, "NUM_GPUS": 64, "BUNDLE": bundle_folder}
     finished = subprocess.run(
-        [sys.executable, "-c", _NO_CHECK + _LOSE + "from mqan_cli.main import app; app()", "serve"],
+        [sys.executable, "-c", _NO_CHECK + _LOSE + "from mqan_cli.main import app; app()", "serve", "--ray"],
         env=os.environ | {f"MQAN_{name}": str(value) for name, value in given.items()},
         capture_output=True,
         text=True,
@@ -144,7 +144,7 @@ def test_a_signal_ends_the_start_of_the_first_process_of_a_container(bundle_fold
     http_port, grpc_port = free_ports(2)
     given = {"HTTP_PORT": http_port, "GRPC_PORT": grpc_port, "BUNDLE": bundle_folder}
     with subprocess.Popen(
-        ["sh", "-c", 'trap "" TERM; exec "$@"', "sh", sys.executable, "-c", _START, "serve", "--local"],
+        ["sh", "-c", 'trap "" TERM; exec "$@"', "sh", sys.executable, "-c", _START, "serve"],
         env=os.environ | {f"MQAN_{name}": str(value) for name, value in given.items()},
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -206,7 +206,7 @@ def test_gpus_that_are_not_there_are_named(bundle_folder: Path, free_ports: Any)
     http_port, grpc_port = free_ports(2)
     given = {"HTTP_PORT": http_port, "GRPC_PORT": grpc_port, "NUM_GPUS": 64, "BUNDLE": bundle_folder}
     finished = subprocess.run(
-        [sys.executable, "-c", "from mqan_cli.main import app; app()", "serve"],
+        [sys.executable, "-c", "from mqan_cli.main import app; app()", "serve", "--ray"],
         env=os.environ | {f"MQAN_{name}": str(value) for name, value in given.items()},
         capture_output=True,
         text=True,
@@ -216,7 +216,7 @@ def test_gpus_that_are_not_there_are_named(bundle_folder: Path, free_ports: Any)
     assert "setting num_gpus (MQAN_NUM_GPUS): 1 replica(s) need 64 GPU(s)" in finished.stderr
 
 
-@pytest.mark.parametrize("mode", [[], ["--local"]], ids=["ray", "local"])
+@pytest.mark.parametrize("mode", [["--ray"], []], ids=["ray", "local"])
 def test_wrong_bundle_is_reported_at_once(tmp_path: Path, free_ports: Any, mode: list[str]) -> None:
     (tmp_path / "manifest.json").write_text("{}")
     code = "from mqan_cli.main import app; app()"

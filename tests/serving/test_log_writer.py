@@ -20,7 +20,7 @@ from mqan_serving.observability.log_writer import LogWriter
 from mqan_serving.observability.logs import flush_logs
 
 _BOUND = 20  # lines that wait
-_SERVER = "from mqan_cli.main import app; app(['serve', '--local'])"
+_SERVER = "from mqan_cli.main import app; app(['serve'])"
 
 
 pytestmark = pytest.mark.timeout(120)  # a line that is not there would be waited for

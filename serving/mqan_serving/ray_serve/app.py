@@ -1,6 +1,6 @@
 """The Ray Serve application: one deployment, whose replicas carry the REST routes, the gRPC methods and health.
 
-``serve run deploy/serve.yaml`` builds it by ``build_app``; ``mqan serve`` starts Ray on this machine and runs it.
+``serve run deploy/serve.yaml`` builds it by ``build_app``; ``mqan serve --ray`` starts Ray here and runs it.
 """
 
 import asyncio

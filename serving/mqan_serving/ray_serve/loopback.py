@@ -49,7 +49,7 @@ def _haproxy_command() -> str:
     if command is None:  # without it, ports of Ray's own would be open to everybody
         raise SettingsError(
             f"the command {_HAPROXY}, which is installed with mqan, is not on the PATH: add its folder, or serve "
-            "without Ray: mqan serve --local"
+            "without Ray: mqan serve"
         )
     return command
 

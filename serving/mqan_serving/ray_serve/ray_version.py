@@ -6,7 +6,7 @@ from typing import Final
 from mqan_serving.contract.errors import SettingsError
 
 TESTED: Final = "2.60"  # pyproject.toml pins it; loopback.py and rpc/bounds.py use its private parts
-_WITHOUT = "or serve without Ray: mqan serve --local"
+_WITHOUT = "or serve without Ray: mqan serve"
 
 
 def check_ray() -> None:
