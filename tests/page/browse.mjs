@@ -6,11 +6,12 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import * as editing from "./editing.mjs";
+import * as arriving from "./arriving.mjs";
 import * as asking from "./scenarios.mjs";
 import * as telling from "./telling.mjs";
 
 const executablePath = process.argv[2];
-const scenarios = { ...asking, ...editing, ...telling };
+const scenarios = { ...arriving, ...asking, ...editing, ...telling };
 const require = createRequire(join(import.meta.dirname, "../../clients/page/package.json"));
 const { chromium } = require("playwright-core");
 
@@ -20,9 +21,12 @@ async function run({ name, url, given }) {
   const problems = [];
   const contexts = [];
 
-  async function open(options = {}) {
+  async function open({ arrives = false, ...options } = {}, address = url) {
     const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
     contexts.push(context);
+    // A tab that was used before does not begin with an answered example.
+    const use = () => location.protocol.startsWith("http") && sessionStorage.setItem("mqan", sessionStorage.getItem("mqan") ?? "{}");
+    if (!arrives) await context.addInitScript(use);
     await context.grantPermissions(["clipboard-read", "clipboard-write"]);
     const page = await context.newPage();
     await page.bringToFront(); // only a page that is in front may write to the clipboard
@@ -32,7 +36,7 @@ async function run({ name, url, given }) {
       const isExpected = message.text().startsWith("Failed to load resource"); // how a refused question is noted
       if (message.type() === "error" && !isExpected) problems.push(message.text());
     });
-    await page.goto(url);
+    await page.goto(address);
     return page;
   }
 

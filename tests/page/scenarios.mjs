@@ -23,12 +23,12 @@ export async function ask(page, context = TEXT, ...questions) {
 const answerOf = (article) =>
   article.evaluate((node) => {
     const rows = [...node.querySelectorAll(".record tr")].map((row) => {
-      const value = row.querySelector(".value") ?? row.querySelector(".without").firstChild;
+      const value = row.querySelector(".value, .without");
       return `${row.querySelector("th").textContent} ${value.textContent.trim()}`;
     });
     if (rows.length) return rows.join(", ");
     const words = node.querySelector(".words")?.cloneNode(true);
-    words?.querySelector("small").remove();
+    for (const small of words?.querySelectorAll("small") ?? []) small.remove();
     return words?.textContent.trim() ?? "";
   });
 
@@ -37,13 +37,12 @@ const isLit = (locator) => locator.evaluate((node) => node.classList.contains("l
 export async function examples(open) {
   const page = await open();
   const answers = {};
-  for (const option of await page.locator("#example option[value]:not([value=''])").all()) {
-    const value = await option.getAttribute("value");
-    await page.selectOption("#example", value);
-    await page.click("#ask");
+  await page.click("#examples summary");
+  for (const example of (await page.locator("#examples button").all()).slice(1)) {
+    await example.click();
     await page.waitForSelector("#answers article");
     const found = await page.locator("#answers article").all();
-    answers[await option.textContent()] = await Promise.all(found.map(answerOf));
+    answers[await example.textContent()] = await Promise.all(found.map(answerOf));
   }
   return answers;
 }
@@ -53,12 +52,12 @@ export async function wordsAndPlaces(open) {
   await ask(page);
   const word = page.locator("#answers .token.context").first();
   const place = page.locator("#text .place").first();
-  assert.equal(await word.textContent(), await place.textContent());
+  assert.ok((await place.textContent()).startsWith(await word.textContent()));
   const both = async () => [await isLit(word), await isLit(place)];
   assert.deepEqual(await both(), [false, false]);
   await word.hover();
   assert.deepEqual(await both(), [true, true], "hovering a word");
-  assert.match(await page.textContent(".detail"), /from the text, characters \d+ to \d+; probability/);
+  assert.match(await page.textContent("#detail"), /from the text, characters \d+ to \d+; probability/);
   assert.equal((await shaded(page))[0], await word.textContent(), "its step looked at it most");
   await page.mouse.move(0, 0);
   assert.deepEqual(await both(), [false, false], "leaving it");
@@ -272,7 +271,8 @@ export async function offsets(open) {
     assert.equal(await page.textContent("#text"), context);
     const words = await page.locator("#answers .token.context").allTextContents();
     assert.ok(words.length > 0);
-    assert.deepEqual(await page.locator("#text .place").allTextContents(), words);
+    const places = await page.locator("#text .place").allTextContents();
+    assert.equal(places.join("").replace(/\s/g, ""), words.join(""));
     await page.locator("#answers .token.context").first().hover();
     assert.equal((await shaded(page))[0], words[0]);
   }
@@ -393,16 +393,16 @@ export async function kinds(open, { documents }) {
   await page.route("**/v1/answer", (route) => route.fulfill({ json: documents[route.request().postDataJSON().question] }));
   await ask(page, `The bill is too high. ${ATTACK}`, ...Object.keys(documents));
   const [chosen, refused, unfit] = await page.locator("#answers article").all();
-  assert.equal(await chosen.locator(".choice").count(), 2);
+  assert.deepEqual(await chosen.locator(".choice").count(), 3, "two labels and none of them");
   assert.ok((await chosen.locator(".choice.chosen").textContent()).includes(ATTACK));
   await chosen.locator(".choice.chosen").hover();
-  assert.ok(await isLit(page.locator("#text .place", { hasText: "bill" })), "the evidence of a choice lights up");
+  assert.ok(await isLit(page.locator("#text .evidence.on", { hasText: "bill" })), "the evidence of a choice lights up");
   const widths = await chosen.locator(".bar").evaluateAll((all) => all.map((bar) => bar.getBoundingClientRect().width));
   assert.ok(Math.abs(widths[0] / widths[1] - 3) < 0.1, "bars are as long as probabilities are high");
   assert.match(await refused.textContent(), /Not in the text/);
   assert.equal(await refused.locator(".token").count(), 0);
-  assert.match(await chosen.textContent(), /None of these: 12\.5/);
-  assert.match(await unfit.textContent(), /None of the choices/);
+  assert.match(await chosen.textContent(), /None of these13\s%/);
+  assert.match(await unfit.textContent(), /∅ None of these/);
   await assertUnbroken(page);
 }
 

@@ -43,6 +43,13 @@ _SCENARIOS = [
     "copying",
     "focusAfterCancel",
     "behindAPrefix",
+    "reloads",
+    "colours",
+    "guesses",
+    "savedFile",
+    "listOfTexts",
+    "optionsOfAll",
+    "hints",
 ]
 _ATTACK = """<img src=x onerror="window.broken=1"></script><script>window.broken=1</script><mark>"'&lt;"""
 
@@ -74,22 +81,29 @@ def test_every_example_is_answered_right(browse: Any, page_server: str, reposito
     assert all("poorly" in example["note"] for example in without)
 
 
+def test_the_stored_answers_are_those_of_the_model(browse: Any, page_server: str) -> None:
+    stored, live = browse("arrival", page_server)
+    assert stored == live, "run `npm run arrival -- URL` in clients/page, then `npm run build`"
+
+
 def test_copied_code_runs(browse: Any, page_server: str, tmp_path: Path) -> None:
     code = browse("code", page_server)
-    assert list(code) == ["curl", "Python", "grpcurl", "TypeScript", "System One"]
+    assert list(code) == ["curl", "Python", "TypeScript", "grpcurl", "Decision API", "JSON of the answers"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     by_curl = subprocess.run(["sh", "-c", code["curl"]], capture_output=True, text=True, timeout=60, check=True)
     answer = json.loads(by_curl.stdout)
     python = [sys.executable, "-c", code["Python"]]
     by_python = subprocess.run(python, capture_output=True, text=True, timeout=60, check=True, env=environment)
     assert answer["answer"] in by_python.stdout
+    assert "127.0.0.1:" in code["grpcurl"]
+    assert ":9000" not in code["grpcurl"], "the port is that of another server"
     assert "mqan.v1.QuestionAnswering/Answer" in code["grpcurl"]
-    assert code["System One"].startswith("# System One has choices")
-    assert "What's tall?" in code["System One"]
+    assert code["Decision API"].startswith("# System One has choices")
+    assert "What's tall?" in code["Decision API"]
 
 
 def test_copied_code_for_a_decision_api_runs(browse: Any, page_server: str) -> None:
-    code = browse("code", page_server, labels=["it's high", "low"])["System One"]
+    code = browse("code", page_server, labels=["it's high", "low"])["Decision API"]
     assert "What's tall?" in code.splitlines()[0]
     by_curl = subprocess.run(["sh", "-c", code], capture_output=True, text=True, timeout=60, check=True)
     answers = json.loads(by_curl.stdout)["answers"]
@@ -117,15 +131,15 @@ def test_copied_code_of_grpcurl_has_messages_of_the_contract(browse: Any, page_s
         kind = {"Answer": AnswerRequest, "FillRecord": FillRecordRequest}[command[-1].rpartition("/")[2]]
         messages.append(json_format.Parse(command[command.index("-d") + 1], kind()))
     *answers, record = messages
-    labels = ["it's low", "🗼: high"]
+    labels = [("it's low", ""), ("🗼", "high")]
     assert {(message.context, message.question) for message in answers} == {('It\'s "high" 🗼.', "What's high?")}
     assert [[*message.sources] for message in answers] == [[], [SOURCE_CONTEXT], [], [], [], [], []]
     assert [message.yes_no for message in answers] == [False, False, True, False, False, False, False]
-    chosen_from = [[choice.label for choice in message.choices] for message in answers]
+    chosen_from = [[(choice.label, choice.description) for choice in message.choices] for message in answers]
     assert chosen_from == [[], [], [], labels, labels, labels, []]
     assert [message.none for message in answers] == [False, False, False, False, True, False, False]
     assert [message.multiple for message in answers] == [False, False, False, False, False, True, False]
-    assert [[*message.scale] for message in answers] == [[], [], [], [], [], [], labels]
+    assert [[*message.scale] for message in answers] == [[], [], [], [], [], [], ["it's low", "🗼: high"]]
     assert json.loads(record.schema)["properties"] == {"total": {"type": "number", "format": "money"}}
 
 
@@ -179,4 +193,4 @@ def test_choices_and_refusals(browse: Any, page_server: str) -> None:
 
 
 def test_no_script_of_the_page_ends_early() -> None:
-    assert load_playground().html.count("</script>") == 1
+    assert load_playground(9000).html.count("</script>") == 1

@@ -26,6 +26,12 @@ export function button(attributes: Record<string, string | undefined>, act: () =
   return element;
 }
 
+/** Write a probability in whole percents. */
+export function share(probability: number): string {
+  const whole = Math.round(100 * probability);
+  return `${whole === 0 && probability > 0 ? "<\u20091" : whole === 100 && probability < 1 ? ">\u200999" : whole}\u00a0%`;
+}
+
 /** Write a probability. */
 export function percent(probability: number): string {
   return `${(100 * probability).toFixed(1)}\u00a0%`;

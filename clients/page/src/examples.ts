@@ -1,6 +1,6 @@
-/** The list of examples, and the user's own text among them. */
+/** Examples as buttons, and the user's own text among them. */
 
-import { make } from "./dom.ts";
+import { button, make } from "./dom.ts";
 import listed from "./examples.json";
 import type { State } from "./state.ts";
 
@@ -12,36 +12,42 @@ interface Example extends State {
 }
 
 const examples = listed as Example[];
-const OWN = "";
+const OWN = "Your own";
+/** The group that is shown; others are in a fold. */
+const [{ group: FIRST }] = examples as [Example];
 
 export class Examples {
-  readonly #select: HTMLSelectElement;
+  readonly #buttons: HTMLButtonElement[] = [];
   /** What the form held when something else was chosen, by what had been chosen. */
   readonly #drafts = new Map<string, State>();
   #chosen = OWN;
 
   /**
    * @param read returns what the form holds.
-   * @param show puts something else into the form.
+   * @param show puts something else into the form; of an example it is asked, too.
    */
-  constructor(select: HTMLSelectElement, read: () => State, show: (state: State, note?: string) => void) {
-    this.#select = select;
-    for (const group of new Set(examples.map((example) => example.group))) {
-      const rows = examples.map((example, i) => ({ example, i })).filter(({ example }) => example.group === group);
-      const options = rows.map(({ example, i }) => make("option", { value: `${i}` }, example.title));
-      select.append(make("optgroup", { label: group }, ...options));
-    }
-    select.addEventListener("change", () => {
-      this.#drafts.set(this.#chosen, read());
-      this.#chosen = select.value;
-      const example = this.#chosen === OWN ? undefined : examples[Number(this.#chosen)];
-      show(this.#drafts.get(this.#chosen) ?? stateOf(example), example?.note);
-    });
+  constructor(box: HTMLElement, read: () => State, show: (state: State, note: string | undefined, isExample: boolean) => void) {
+    const add = (title: string, example?: Example): HTMLButtonElement => {
+      const choose = (): void => {
+        this.#drafts.set(this.#chosen, read());
+        this.choose(title);
+        show(this.#drafts.get(title) ?? stateOf(example), example?.note, example !== undefined);
+      };
+      const made = button({ "aria-pressed": "false" }, choose, title);
+      this.#buttons.push(made);
+      return made;
+    };
+    const inGroup = (isFirst: boolean): HTMLElement[] =>
+      examples.filter(({ group }) => (group === FIRST) === isFirst).map((example) => add(example.title, example));
+    const folded = make("details", {}, make("summary", {}, "Research tasks"), make("div", { class: "row" }, ...inGroup(false)));
+    box.append(add(OWN), ...inGroup(true), folded);
+    this.choose(OWN);
   }
 
-  /** Say that the form holds the user's own. */
-  setOwn(): void {
-    this.#chosen = this.#select.value = OWN;
+  /** Say what the form holds: an example, or the user's own. */
+  choose(title = OWN): void {
+    this.#chosen = title;
+    for (const each of this.#buttons) each.setAttribute("aria-pressed", `${each.textContent === title}`);
   }
 }
 

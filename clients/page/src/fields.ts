@@ -36,6 +36,11 @@ export function schemaOf(written: string[]): RecordRequest["schema"] {
   return { type: "object", properties: Object.fromEntries(properties) };
 }
 
+/** Return the names of fields whose values are decided for, not quoted. */
+export function decidedOf(written: string[]): Set<string> {
+  return new Set(written.map(read).filter(({ type }) => type === CHOICE || type === "yes or no").map(({ name }) => name));
+}
+
 /** Return what keeps fields from being asked for. */
 export function problemOfFields(written: string[]): string | undefined {
   if (!written.length) return "The record needs a field: give it a name and a type.";

@@ -1,48 +1,56 @@
 /** The page: reads what is asked, asks the server that it comes from, shows the answers. */
 
 import {
-  type Answer, type AnswerRequest, Client, ClientError, type ClientOptions, type FilledRecord, UnauthenticatedError,
+  type AnswerRequest, Client, ClientError, type ClientOptions, UnauthenticatedError,
 } from "../../typescript/src/index.ts";
-import { type Card, makeCard, makeProblem } from "./answers.ts";
+import arrival from "./arrival.json";
 import { at, button, copy, make } from "./dom.ts";
 import { Examples } from "./examples.ts";
 import { answerExplained } from "./explained.ts";
-import { Heat, type Weight } from "./heat.ts";
-import { Links } from "./links.ts";
-import { markPlaces } from "./marked.ts";
+import { countTokens, looksForeign, readText, saveFile, splitText } from "./files.ts";
+import { List } from "./list.ts";
 import { Questions } from "./questions.ts";
-import { makeRecordCard } from "./records.ts";
-import { LANGUAGES, type Language, snippet } from "./snippets.ts";
+import { toHtml, toMarkdown } from "./saved.ts";
+import { hide, type Result, show, watchShown } from "./shown.ts";
+import { LANGUAGES, type Language, RESPONSE, snippet } from "./snippets.ts";
 import { fromFragment, isRecord, problemOfQuestion, requestOf, type State, toFragment } from "./state.ts";
 
 const MAX_HISTORY = 30;
 const SAVE_AFTER_MS = 400; // browsers refuse addresses that change too often
 const MARGIN_MS = 5000; // for the way to the server and back, and for retries
+const PART_TOKENS = 2000; // of a text that is too long for one question
+const LONG_LINK = 8000; // characters, above which programs that open links may cut them
+const KEPT = "mqan";
 const base = new URL(".", document.baseURI.split("#")[0]);
 [base.username, base.password] = ["", ""]; // the browser sends them by itself; in links and code they would be told on
 
 const context = at<HTMLTextAreaElement>("context");
+const least = at<HTMLInputElement>("least");
 const questions = new Questions(at("questions"));
-const examples = new Examples(at("example"), readForm, (state, note) => {
+const examples = new Examples(at("examples"), readForm, (state, note, isExample) => {
   reset();
+  setMode(false);
   showState(state, note);
+  if (isExample) void ask();
+  else context.focus();
 });
+const list = new List((state, results) => display(state, results));
 let options: ClientOptions = {};
 let client = new Client(base.href, options);
 let running: AbortController | undefined;
 let saving: ReturnType<typeof setTimeout> | undefined;
 let language: Language = "curl";
-let heat: Heat | undefined;
+let mostTokens = Infinity;
+/** What is shown. */
+let latest: { state: State; results: Result[] } | undefined;
 /** Rows of the history by what was asked, the latest last. */
 const remembered = new Map<string, HTMLElement>();
-let links = new Links(() => look([]));
 
-function look(weights: Weight[]): void {
-  heat?.show(weights);
-}
+const isList = (): boolean => !at("many").hidden;
 
 function readForm(): State {
-  return { context: context.value, questions: questions.read() };
+  const bound = Number(least.value) / 100;
+  return { context: context.value, questions: questions.read(), ...(bound > 0 && { least: Math.min(bound, 1) }) };
 }
 
 /** Return the form without rows that ask nothing. */
@@ -66,45 +74,113 @@ function saveSoon(): void {
   saving = setTimeout(() => save(readForm()), SAVE_AFTER_MS);
 }
 
+interface Kept {
+  state?: State;
+  results?: Result[];
+  /** The history, the latest last. */
+  asked?: string[];
+  /** A list of texts, with the answers about each row. */
+  texts?: string;
+  rows?: Result[][];
+}
+
+/** Keep what is shown and the history for a reload, as far as the browser has room; an error is asked again. */
+function keep(state: State): void {
+  const isWhole = (results: Result[]): boolean => results.every((result) => !(result instanceof ClientError));
+  const asked = [...remembered.keys()];
+  const one = latest && isWhole(latest.results) ? { results: latest.results } : {};
+  const many = { texts: at<HTMLTextAreaElement>("texts").value, ...(isWhole(list.kept.flat()) && { rows: list.kept }) };
+  const kept: Kept = { state, asked, ...(isList() ? many : one) };
+  try {
+    sessionStorage.setItem(KEPT, JSON.stringify(kept));
+  } catch {
+    sessionStorage.setItem(KEPT, JSON.stringify({ asked } satisfies Kept));
+  }
+}
+
+/** Return what was kept in this tab, if anything was. */
+function readKept(): Kept | undefined {
+  try {
+    return (JSON.parse(sessionStorage.getItem(KEPT) ?? "null") as Kept | null) ?? undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 function showState(state: State, note = ""): void {
   context.value = state.context;
+  least.value = state.least ? `${Math.round(100 * state.least)}` : "";
   questions.show(state.questions);
-  showNote(note);
+  at("note").textContent = note;
+  at("note").hidden = !note;
+  showForm();
+}
+
+/** Show what follows from the form: the code, and what can be told about the text. */
+function showForm(): void {
+  const numTokens = countTokens(context.value);
+  const isLong = numTokens > mostTokens;
+  at("tokens").textContent = numTokens < 300 ? "" : `about ${numTokens} tokens${isLong ? `, of which a question may have ${mostTokens}.` : ""}`;
+  at("split").hidden = !isLong;
+  at("language").textContent = looksForeign(context.value) ? "This does not look like English, which is all that the model reads." : "";
   showCode();
 }
 
-function showNote(note: string): void {
-  at("note").textContent = note;
-  at("note").hidden = !note;
+function setMode(isMany: boolean): void {
+  at("many").hidden = !isMany;
+  at("one").hidden = isMany;
+  at("mode-list").setAttribute("aria-pressed", `${isMany}`);
+  at("mode-one").setAttribute("aria-pressed", `${!isMany}`);
+  at("share").hidden = isMany;
+  if (!isMany) at("list").hidden = true;
+  showCode();
 }
 
 function requests(state: State) {
-  return state.questions.map((question) => requestOf(state.context, question));
+  return state.questions.map((question) => requestOf(state.context, question, state.least));
 }
 
 /** Return what keeps a state from being asked. */
 function problemOf(state: State): string | undefined {
-  if (!state.context.trim()) return "Paste a text first, or choose an example.";
+  if (isList() ? !list.texts.length : !state.context.trim()) {
+    return `Paste ${isList() ? "some texts" : "a text"} first, or choose an example.`;
+  }
   if (!state.questions.length) return "Ask a question.";
   return state.questions.map(problemOfQuestion).find((problem) => problem !== undefined);
 }
 
-async function ask(): Promise<void> {
+/** Ask what the form holds. On arrival stored answers stay until there are others; a list may have its answers given. */
+async function ask(isArrival = false, given?: Result[][]): Promise<void> {
   stop("");
-  clear();
+  if (!isArrival) clear();
   const state = readState();
   const problem = problemOf(state);
   at("problem").textContent = problem ?? "";
   if (problem) return;
-  save(state);
+  if (!isArrival) save(state);
   showCode();
   const mine = (running = new AbortController());
   showBusy(true);
   try {
+    if (isList()) {
+      await list.ask(client, state, mine.signal, given);
+      if (running === mine) stop(at("status").textContent ?? "");
+      return keep(state);
+    }
     const results = await answerAll(state, mine);
     if (running !== mine) return; // cancelled, or something newer is asked
-    show(state, results);
-    remember(state);
+    const refused = results.find((result) => result instanceof UnauthenticatedError);
+    at("key-form").hidden = !refused;
+    if (refused) {
+      stop(isArrival ? "These answers were stored with the page." : "");
+      if (!isArrival) at("problem").textContent = "This server needs an API key.";
+      if (!isArrival) at("key").focus();
+      return;
+    }
+    if (isArrival && results.some((result) => result instanceof ClientError)) return stop("These answers were stored with the page.");
+    display(state, results);
+    if (!isArrival) remember(state);
+    keep(state);
     stop(count(results));
   } catch (error) {
     if (running !== mine) return;
@@ -114,9 +190,7 @@ async function ask(): Promise<void> {
   }
 }
 
-type Result = Answer | FilledRecord | ClientError;
-
-/** Ask all that is asked, and tell how far it is; an error stands in the place of what failed. */
+/** Ask all that is asked, and tell how far it is; an error takes the place of what failed. */
 async function answerAll(state: State, mine: AbortController): Promise<Result[]> {
   const asked = requests(state);
   let numRecords = 0;
@@ -143,9 +217,8 @@ function asResult(error: unknown): ClientError {
   throw error;
 }
 
-/** Say how many answers there are; nothing if the server asks for a key first. */
+/** Say how many answers there are. */
 function count(results: Result[]): string {
-  if (results.some((result) => result instanceof UnauthenticatedError)) return "";
   const numFailed = results.filter((result) => result instanceof ClientError).length;
   const numAnswers = results.length - numFailed;
   return `${numAnswers} ${numAnswers === 1 ? "answer" : "answers"}${numFailed ? `, ${numFailed} failed` : ""}`;
@@ -167,9 +240,8 @@ function showBusy(isBusy: boolean): void {
 }
 
 function clear(): void {
-  at("shown").hidden = true;
-  at("answers").replaceChildren();
-  at("text").replaceChildren();
+  latest = undefined;
+  hide();
   at("problem").textContent = "";
   at("start").hidden = true;
 }
@@ -178,47 +250,18 @@ function clear(): void {
 function reset(): void {
   stop("");
   clear();
+  at("list").hidden = true;
   at("start").hidden = false;
 }
 
-function show(state: State, results: Result[]): void {
-  const refused = results.find((result) => result instanceof UnauthenticatedError);
-  at("key-form").hidden = !refused;
-  if (refused) {
-    at("problem").textContent = `${refused.message} ${refused.hint}`;
-    at("key").focus();
-    return;
-  }
-  look([]);
-  links = new Links(() => look([]));
-  const items: Card["items"] = [];
-  const cards = state.questions.map(({ question }, i) => {
-    const result = results[i];
-    if (result === undefined || result instanceof ClientError) {
-      return makeProblem(question, result ?? new ClientError("There is no answer.", { code: "no_answer" }));
-    }
-    const card =
-      "record" in result
-        ? makeRecordCard(`q${i}`, question, result, links, look)
-        : makeCard(`q${i}`, question, result, links, look);
-    items.push(...card.items);
-    return card.element;
-  });
-  at("answers").replaceChildren(...cards);
-  at("text").replaceChildren(...markPlaces(state.context, items, links));
-  heat = new Heat(at("text"));
-  at("text").scrollTop = 0;
-  at("shown").hidden = false;
-  scrollToFirst();
-  const { top } = at("results").getBoundingClientRect();
-  if (top > innerHeight / 2) scrollTo(0, scrollY + top); // in one column the answers stand below the questions
-}
-
-/** Long texts open at their first quotation. */
-function scrollToFirst(): void {
-  const box = at("text");
-  const first = box.querySelector("mark");
-  if (first) box.scrollTop = first.getBoundingClientRect().top - box.getBoundingClientRect().top - box.clientHeight / 3;
+function display(state: State, results: Result[]): void {
+  const isNew = isList() || latest === undefined;
+  latest = { state, results };
+  show(state, results);
+  at("start").hidden = true;
+  showCode();
+  const top = at(isList() ? "shown" : "results").getBoundingClientRect().top;
+  if (isNew && top > innerHeight / 2) scrollTo(0, scrollY + top); // in one column the answers are below the questions
 }
 
 function remember(state: State): void {
@@ -226,7 +269,8 @@ function remember(state: State): void {
   const fragment = toFragment(state);
   const title = `${state.questions.map(({ question }) => question).join(" · ")} — ${state.context.slice(0, 60)}`;
   const again = (): void => {
-    examples.setOwn();
+    examples.choose();
+    setMode(false);
     showState(state);
     void ask();
   };
@@ -244,27 +288,36 @@ function remember(state: State): void {
 
 function showCode(): void {
   const state = readState();
-  at("code").hidden = problemOf(state) !== undefined;
-  at("snippet").textContent = snippet(language, requests(state), { base, needsKey: options.apiKey !== undefined });
+  at("code").hidden = isList() || problemOf(state) !== undefined;
+  const grpcPort = document.querySelector<HTMLMetaElement>("meta[name=grpc-port]")?.content ?? "";
+  const target = { base, grpcPort, needsKey: options.apiKey !== undefined };
+  at("snippet").textContent =
+    language === RESPONSE ? JSON.stringify(latest?.results ?? [], null, 2) : snippet(language, requests(state), target);
   for (const each of at("languages").children) each.setAttribute("aria-pressed", `${each.textContent === language}`);
-  at("copied").textContent = "";
-  at("shared").textContent = "";
+  for (const id of ["copied", "shared", "sent"]) at(id).textContent = "";
 }
 
 async function openFile(input: HTMLInputElement): Promise<void> {
   const file = input.files?.[0];
   if (!file) return;
   try {
-    context.value = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
+    const text = await readText(file);
+    const isTable = /\.[ct]sv$/i.test(file.name);
     at("problem").textContent = "";
-    examples.setOwn();
-    showNote("");
+    examples.choose();
+    setMode(isTable);
+    if (isTable) fillList(text);
+    else showState({ ...readForm(), context: text });
     saveSoon();
   } catch {
     at("problem").textContent = `${file.name} is not text in UTF-8. Save it as UTF-8, or paste its text.`;
   }
   input.value = ""; // so that the same file can be opened again
-  showCode();
+}
+
+function fillList(text: string): void {
+  at<HTMLTextAreaElement>("texts").value = text;
+  list.read();
 }
 
 async function describeServer(): Promise<void> {
@@ -273,22 +326,32 @@ async function describeServer(): Promise<void> {
   at("model").textContent = `Model ${model.model.name} ${model.model.version} on ${on}; server ${model.server_version}.`;
   options = { ...options, timeoutMs: model.limits.max_timeout_ms + MARGIN_MS };
   client = new Client(base.href, options);
+  mostTokens = model.limits.max_context_tokens;
+  showForm();
 }
 
 function listen(): void {
+  watchShown();
   at("form").addEventListener("submit", (event) => {
     event.preventDefault();
     void ask();
   });
   document.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
-      event.preventDefault();
-      void ask();
-    } else if (event.key === "Escape") links.release();
+    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+    event.preventDefault();
+    void ask();
   });
-  at("form").addEventListener("input", () => {
-    showCode();
-    saveSoon();
+  at("form").addEventListener("input", ({ target }) => {
+    if (target === context) examples.choose();
+    showForm();
+    if (!isList()) saveSoon();
+  });
+  at("mode-one").addEventListener("click", () => (reset(), setMode(false)));
+  at("mode-list").addEventListener("click", () => (reset(), setMode(true), at("texts").focus()));
+  at("split").addEventListener("click", () => {
+    setMode(true);
+    const rows = splitText(context.value, PART_TOKENS).map((part) => `"${part.replaceAll('"', '""')}"`);
+    fillList(["part", ...rows].join("\n"));
   });
   at("add").addEventListener("click", () => questions.add().focus());
   at("cancel").addEventListener("click", () => stop("Cancelled."));
@@ -296,21 +359,37 @@ function listen(): void {
   at("share").addEventListener("click", () => {
     const state = readState();
     save(state);
-    void copyAndTell(new URL(toFragment(state), base).href, at("shared"));
+    const link = new URL(toFragment(state), base).href;
+    const long = link.length > LONG_LINK ? ` It has ${link.length} characters: better send a saved file.` : "";
+    void copyAndTell(link, at("shared"), long);
   });
   at("copy").addEventListener("click", () => void copyAndTell(at("snippet").textContent ?? "", at("copied")));
+  at("save").addEventListener("click", () => {
+    if (!latest) return;
+    const request = JSON.stringify(requests(latest.state), null, 2);
+    saveFile("answers.html", "text/html", toHtml(at("shown"), request, at("model").textContent ?? ""));
+    at("sent").textContent = "Saved as answers.html.";
+  });
+  at("markdown").addEventListener("click", () => {
+    if (latest) void copyAndTell(toMarkdown(latest.state, latest.results), at("sent"));
+  });
   at("key-form").addEventListener("submit", (event) => {
     event.preventDefault();
     useKey(at<HTMLInputElement>("key").value.trim());
   });
-  addEventListener("hashchange", openFragment);
+  at("down").addEventListener("click", () => scrollTo(0, scrollY + at("results").getBoundingClientRect().top));
+  new IntersectionObserver(([entry]) => {
+    const isBelow = !at("shown").hidden && entry !== undefined && !entry.isIntersecting && entry.boundingClientRect.top > 0;
+    at("down").hidden = !isBelow;
+  }).observe(at("shown"));
+  addEventListener("hashchange", () => openFragment(true));
   for (const name of LANGUAGES) {
     at("languages").append(button({}, () => ((language = name), showCode()), name));
   }
 }
 
-async function copyAndTell(text: string, told: HTMLElement): Promise<void> {
-  told.textContent = (await copy(text)) ? "Copied." : "Could not copy.";
+async function copyAndTell(text: string, told: HTMLElement, more = ""): Promise<void> {
+  told.textContent = (await copy(text)) ? `Copied.${more}` : "Could not copy.";
 }
 
 function useKey(apiKey: string): void {
@@ -325,8 +404,8 @@ function useKey(apiKey: string): void {
   void ask();
 }
 
-function openFragment(): void {
-  if (location.hash.length < 2) return;
+/** Open what the address holds; a link that is followed is asked, what is loaded again shows what it had. */
+function openFragment(isFollowed: boolean): void {
   clearTimeout(saving);
   reset();
   const state = fromFragment(location.hash);
@@ -334,11 +413,44 @@ function openFragment(): void {
     at("problem").textContent = "The link is incomplete or damaged.";
     return;
   }
-  examples.setOwn();
+  examples.choose();
+  setMode(false);
   showState(state);
+  if (!restore(state) && isFollowed && problemOf(readState()) === undefined) void ask();
+}
+
+/** Show what was kept of a state, or of the latest one; return whether something was. */
+function restore(state?: State): boolean {
+  const { state: of, results, texts, rows } = readKept() ?? {};
+  if (!of || (state && toFragment(state) !== toFragment(of))) return false;
+  showState(of);
+  if (texts) {
+    setMode(true);
+    fillList(texts);
+    void ask(false, rows);
+  } else if (results) display(of, results);
+  return Boolean(texts ?? results);
+}
+
+
+/** Show an example with its stored answers at once, and ask it while they are read. */
+function arrive(): void {
+  const { title, ...state } = arrival.example;
+  examples.choose(title);
+  showState(state as State);
+  latest = { state: state as State, results: arrival.results as unknown as Result[] };
+  display(latest.state, latest.results);
+  if (matchMedia("(pointer: fine)").matches) context.select(); // what is pasted takes its place
+  void ask(true);
 }
 
 listen();
-showState({ context: "", questions: [] });
-openFragment();
+for (const fragment of readKept()?.asked ?? []) {
+  const state = fromFragment(fragment);
+  if (state) remember(state);
+}
+const [navigation] = performance.getEntriesByType("navigation") as PerformanceNavigationTiming[];
+if (location.hash.length > 1) openFragment(navigation?.type === "navigate");
+else if (!readKept()) arrive();
+else if (!restore()) showState({ context: "", questions: [] });
 describeServer().catch(() => {}); // the page can ask without knowing the model's name

@@ -1,10 +1,10 @@
 /** A text with the places of items marked. */
 
 import { make } from "./dom.ts";
-import type { Item, Links } from "./links.ts";
+import { colourOf, type Item } from "./marks.ts";
 
 /** Return the nodes of a text; positions count code points, into which `Array.from` splits it. */
-export function markPlaces(text: string, items: Item[], links: Links): Node[] {
+export function markPlaces(text: string, items: Item[]): Node[] {
   const points = Array.from(text);
   const cuts = new Set([0, points.length]);
   for (const { start, end } of items) cuts.add(start).add(end);
@@ -13,10 +13,19 @@ export function markPlaces(text: string, items: Item[], links: Links): Node[] {
     const end = at[i + 1] ?? points.length;
     const piece = points.slice(start, end).join("");
     const here = items.filter((item) => item.start <= start && end <= item.end);
-    const [first] = here;
-    if (!first) return document.createTextNode(piece);
-    const place = make("mark", { class: `place ${first.source}`, tabindex: "0", role: "button" }, piece);
-    links.addPlace(here.map((item) => item.id), place);
-    return place;
+    if (!here.length) return document.createTextNode(piece);
+    const quoted = here.filter(({ chip }) => chip !== undefined);
+    const evidence = here.find(({ chip }) => chip === undefined);
+    const classes = [
+      ...quoted.slice(0, 1).flatMap(({ source, number }) => ["place", source, `c${colourOf(number)}`]),
+      ...(evidence ? ["evidence", `e${colourOf(evidence.number)}`] : []),
+    ];
+    const chips = [...new Set(quoted.filter((item) => item.end === end && item.source === "context").map(({ chip }) => chip))].join(" · ");
+    return make("mark", {
+      class: classes.join(" "),
+      "data-ids": [...new Set(here.flatMap(({ ids }) => ids))].join(" "),
+      "data-chip": chips || undefined,
+      ...(quoted.length && { tabindex: "0", role: "button" }),
+    }, piece);
   });
 }

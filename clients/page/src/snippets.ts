@@ -3,12 +3,15 @@
 import type { AnswerRequest, RecordRequest } from "../../typescript/src/index.ts";
 import { isRecord } from "./state.ts";
 
-export const LANGUAGES = ["curl", "Python", "grpcurl", "TypeScript", "System One"] as const;
+/** Not code but the answers themselves, as the server sent them. */
+export const RESPONSE = "JSON of the answers";
+export const LANGUAGES = ["curl", "Python", "TypeScript", "grpcurl", "Decision API", RESPONSE] as const;
 export type Language = (typeof LANGUAGES)[number];
 
 /** The server that code is written for. */
 export interface Target {
   base: URL;
+  grpcPort: string;
   /** Whether it asks for an API key, for which the code has a place; the key itself is not shown. */
   needsKey: boolean;
 }
@@ -16,8 +19,8 @@ export interface Target {
 type Asked = AnswerRequest | RecordRequest;
 
 /** Write requests to a server. */
-export function snippet(language: Language, requests: Asked[], target: Target): string {
-  const write = { curl, Python: python, grpcurl, TypeScript: typescript, "System One": systemOne }[language];
+export function snippet(language: Exclude<Language, typeof RESPONSE>, requests: Asked[], target: Target): string {
+  const write = { curl, Python: python, grpcurl, TypeScript: typescript, "Decision API": decisionApi }[language];
   return write(requests, target);
 }
 
@@ -31,7 +34,7 @@ function curl(requests: Asked[], { base, needsKey }: Target): string {
 }
 
 /** The same questions by the decision API of TypeSafe, which has choices, yes or no and scores, and no other kinds. */
-function systemOne(requests: Asked[], { base, needsKey }: Target): string {
+function decisionApi(requests: Asked[], { base, needsKey }: Target): string {
   const questions: Record<string, object> = {};
   const others: string[] = [];
   for (const [i, request] of requests.entries()) {
@@ -56,12 +59,12 @@ function typedQuestion({ question, yes_no, choices, multiple, none, scale }: Ans
   return { type: "choice", instructions: question, criteria: Object.fromEntries(criteria) };
 }
 
-function grpcurl(requests: Asked[], { base, needsKey }: Target): string {
+function grpcurl(requests: Asked[], { base, grpcPort, needsKey }: Target): string {
   const head = `grpcurl -plaintext${needsKey ? KEY_HEADER : ""} -d`;
   const commands = requests.map((request) => {
     const method = isRecord(request) ? "FillRecord" : "Answer";
     const told = shell(JSON.stringify(messageOf(request), null, 2));
-    return `${head} ${told} \\\n  ${base.hostname}:9000 mqan.v1.QuestionAnswering/${method}`;
+    return `${head} ${told} \\\n  ${base.hostname}:${grpcPort} mqan.v1.QuestionAnswering/${method}`;
   });
   return commands.join("\n\n");
 }

@@ -1,17 +1,17 @@
-/** What is asked, and how it stands in the fragment of the page's address. */
+/** What is asked, and how it is written in the fragment of the page's address. */
 
-import type { AnswerRequest, RecordRequest } from "../../typescript/src/index.ts";
+import type { AnswerRequest, ChoiceOption, RecordRequest } from "../../typescript/src/index.ts";
 import { problemOfFields, schemaOf } from "./fields.ts";
 
 export const KINDS = {
   free: "Free answer",
-  quotation: "Words of the text only",
+  quotation: "Quotation",
   choices: "Choices",
   or_none: "Choices, or none of them",
   several: "Several choices",
   yes_no: "Yes or no",
-  scale: "Score",
-  record: "Record of fields",
+  scale: "Scale",
+  record: "Table of fields",
 } as const;
 
 export type Kind = keyof typeof KINDS;
@@ -19,13 +19,15 @@ export type Kind = keyof typeof KINDS;
 export interface Question {
   question: string;
   kind: Kind;
-  /** Labels of choices, levels of a score from low to high, or fields of a record, each as `name: type`. */
+  /** Labels of choices, each as `label` or `label: what it covers`, levels of a scale from low to high, or fields of a record, each as `name: type`. */
   labels: string[];
 }
 
 export interface State {
   context: string;
   questions: Question[];
+  /** Answers that are less likely are withheld. */
+  least?: number;
 }
 
 /** Whether questions of a kind need labels. */
@@ -46,18 +48,25 @@ export function isRecord(request: AnswerRequest | RecordRequest): request is Rec
 }
 
 /** Return the request for one question. */
-export function requestOf(context: string, { question, kind, labels }: Question): AnswerRequest | RecordRequest {
-  if (kind === "record") return { context, schema: schemaOf(labels) };
+export function requestOf(context: string, { question, kind, labels }: Question, least?: number): AnswerRequest | RecordRequest {
+  if (kind === "record") return { context, schema: { ...schemaOf(labels), ...(least && { "x-min-probability": least }) } };
+  const choices = labels.map(choiceOf);
   const more: Record<Exclude<Kind, "record">, Partial<AnswerRequest>> = {
     free: {},
     quotation: { sources: ["context"] },
-    choices: { choices: labels },
-    or_none: { choices: labels, none: true },
-    several: { choices: labels, multiple: true },
+    choices: { choices },
+    or_none: { choices, none: true },
+    several: { choices, multiple: true },
     yes_no: { yes_no: true },
     scale: { scale: labels },
   };
-  return { context, question, ...more[kind] };
+  return { context, question, ...more[kind], ...(least && { min_probability: least }) };
+}
+
+/** Read `label` or `label: what it covers`. */
+function choiceOf(line: string): ChoiceOption {
+  const [, label = line, description] = /^(.*?\S): +(.+)$/.exec(line) ?? [];
+  return description ? { label, description } : label;
 }
 
 /** Write a state as a fragment. */
@@ -80,8 +89,8 @@ export function fromFragment(fragment: string): State | undefined {
 }
 
 function isState(value: unknown): value is State {
-  const { context, questions } = (value ?? {}) as Partial<State>;
-  return typeof context === "string" && Array.isArray(questions) && questions.every(isQuestion);
+  const { context, questions, least } = (value ?? {}) as Partial<State>;
+  return typeof context === "string" && ["undefined", "number"].includes(typeof least) && Array.isArray(questions) && questions.every(isQuestion);
 }
 
 function isQuestion(value: unknown): value is Question {

@@ -26,9 +26,10 @@ class Page:
         return cls(html, policy)
 
 
-def load_playground() -> Page:
+def load_playground(grpc_port: int) -> Page:
     """Return the page that asks the server it comes from and shows where each word came from."""
-    return Page.of(_PLAYGROUND.read_text(encoding="utf-8"))
+    html = _PLAYGROUND.read_text(encoding="utf-8")
+    return Page.of(html.replace('name="grpc-port" content="9000"', f'name="grpc-port" content="{grpc_port}"'))
 
 
 def _hash_of(html: str, tag: str) -> str:

@@ -85,7 +85,7 @@ def create_rest_app(
 
     for add_routes in (add_foreign_routes, add_inference_routes):
         add_routes(app, get_service, respond, _while_connected, dependencies)
-    playground = load_playground()
+    playground = load_playground(settings.grpc_port)
 
     @app.get("/", include_in_schema=False)
     async def show_playground() -> HTMLResponse:
