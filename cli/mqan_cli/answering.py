@@ -41,22 +41,14 @@ _KEY = "MQAN_API_KEY"
 class Answerer(Protocol):
     """Answers with documents of the REST API; raises ``CommandError`` where there is no answer."""
 
-    def answer(self, text: str, asked: Document) -> Document:
-        """Answer a question, with the fields of the REST API, about a text."""
+    def answer(self, text: str, asked: Document) -> Document: ...
 
-    def fill(self, text: str, schema: Any) -> Document:
-        """Fill a record from a text."""
+    def fill(self, text: str, schema: Any) -> Document: ...
 
 
 @contextmanager
 def open_answerer(url: str | None, folder: Path | None, provider: Provider) -> Iterator[Answerer]:
-    """Let a server answer, or a bundle in this process: the one given, that of MQAN_BUNDLE, or the packaged one.
-
-    Raises:
-        CommandError: the bundle does not run on the provider.
-        BundleError: it is damaged.
-        SettingsError: there is none.
-    """
+    """Let a server answer, or a bundle in this process: the one given, that of MQAN_BUNDLE, or the packaged one."""
     if url is None:
         yield BundleAnswerer(find_folder(folder), provider)
         return
@@ -78,7 +70,6 @@ class BundleAnswerer:
             raise CommandError(str(error)) from None
 
     def answer(self, text: str, asked: Document) -> Document:
-        """Answer a question about a text."""
         from mqan_serving.contract.answers import document_of
         from mqan_serving.contract.questions import Question
 
@@ -88,7 +79,6 @@ class BundleAnswerer:
         return document_of(found, self._engine.bundle.manifest)
 
     def fill(self, text: str, schema: Any) -> Document:
-        """Fill a record from a text."""
         from mqan_core.errors import InputError
         from mqan_serving.records.documents import record_document
         from mqan_serving.records.filling import RecordRequest, ask_fields, fill_fields
@@ -131,12 +121,10 @@ class ServerAnswerer:
         self._url = url
 
     def answer(self, text: str, asked: Document) -> Document:
-        """Answer a question about a text."""
         given = dict(asked)
         return self._told(lambda: self._client.answer(text, given.pop("question"), **for_client(given)))
 
     def fill(self, text: str, schema: Any) -> Document:
-        """Fill a record from a text."""
         return self._told(lambda: self._client.fill_record(text, schema))
 
     def _told(self, call: Callable[[], Any]) -> Document:
@@ -158,37 +146,21 @@ def _check_characters(text: str) -> None:
 
 
 def find_server(url: str | None, folder: Path | None) -> str | None:
-    """Return the URL of the server to ask: the one given, or that of MQAN_SERVER. None: a bundle answers here.
-
-    Raises:
-        typer.BadParameter: both a server and a bundle are given.
-    """
+    """Return the URL of the server to ask: the one given, or that of MQAN_SERVER. None: a bundle answers here."""
     if url is not None and folder is not None:
         raise typer.BadParameter("give --server or --bundle, not both")
     return None if folder is not None else url or os.environ.get(SERVER_VARIABLE) or None
 
 
 def find_folder(folder: Path | None) -> Path:
-    """Return the folder of the bundle to open: the one given, that of MQAN_BUNDLE, or the packaged one.
-
-    Raises:
-        SettingsError: there is none.
-    """
+    """Return the folder of the bundle to open: the one given, that of MQAN_BUNDLE, or the packaged one."""
     from mqan_serving.settings import find_bundle, load_settings
 
     return folder or find_bundle(load_settings())
 
 
 def open_client(kind: Callable[..., ClientT], url: str) -> ClientT:
-    """Open a client of a server, with the key of MQAN_API_KEY.
-
-    Args:
-        kind: ``mqan_client.Client`` or ``AsyncClient``.
-        url: the server.
-
-    Raises:
-        typer.BadParameter: the URL is none of a server, or the key has characters that no key has.
-    """
+    """Open a client of a kind, with the key of MQAN_API_KEY; refuse a URL or a key that is none."""
     from mqan_client.transport import authorization
 
     api_key = os.environ.get(_KEY) or None
@@ -203,12 +175,7 @@ def open_client(kind: Callable[..., ClientT], url: str) -> ClientT:
 
 
 def explain(error: "ClientError", url: str) -> str:
-    """Return why a server did not answer and what to do.
-
-    Args:
-        error: how asking failed.
-        url: the server that was asked.
-    """
+    """Return why a server did not answer and what to do."""
     from mqan_client import UnauthenticatedError, UnavailableError
 
     if isinstance(error, UnauthenticatedError):

@@ -47,11 +47,7 @@ def fields_of(
     min_probability: float | None = None,
     **more: Any,
 ) -> Document:
-    """Return what options ask for; what none of them gives is left out.
-
-    Raises:
-        typer.BadParameter: a list has no entry, or a source is unknown.
-    """
+    """Return what options ask for; what none of them gives is left out, and an empty list refused."""
     from mqan_client import Source
 
     given: Document = {"multiple": multiple, "none": none, "yes_no": yes_no, "min_probability": min_probability, **more}
@@ -96,11 +92,7 @@ def _at_least_one(listed: list[Any], what: str, option: str) -> list[Any]:
 
 
 def read_schema(given: str, option: str = "--record") -> Any:
-    """Return the JSON Schema of a file, or of a class: ``module:Class``, such as a model of pydantic.
-
-    Raises:
-        typer.BadParameter: the file cannot be read, or is not JSON, or there is no such class.
-    """
+    """Return the JSON Schema of a file, or of a class: ``module:Class``, such as a model of pydantic."""
     module, colon, name = given.partition(":")
     try:
         if not colon or Path(given).exists():

@@ -34,14 +34,7 @@ def has_terminal() -> bool:
 
 
 def converse(text: str, asked: Document, answerer: Answerer, show: Callable[[dict[str, Any]], None]) -> None:
-    """Answer questions until there are no more.
-
-    Args:
-        text: what the first questions are about.
-        asked: what is asked for with each of them.
-        answerer: who answers.
-        show: prints an answer.
-    """
+    """Answer questions about a text until there are no more, each with the fields that are ``asked``."""
     _take_terminal()
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401  edits lines, and keeps those of this conversation
@@ -70,8 +63,7 @@ def converse(text: str, asked: Document, answerer: Answerer, show: Callable[[dic
             print(f"mqan: {error}", file=sys.stderr)
 
 
-class _QuitError(Exception):
-    """The conversation is over."""
+class _QuitError(Exception): ...
 
 
 def _command(line: str, text: str) -> str:

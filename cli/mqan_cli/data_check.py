@@ -24,16 +24,7 @@ _NAMED = 10  # losses that are named on the terminal, a task
 
 @dataclass(slots=True)
 class TaskCheck:
-    """The findings of one task.
-
-    Attributes:
-        counts: split -> number of its examples, for each split whose files are there.
-        dropped: split -> reason -> how often the reader left something out.
-        missing: split -> where its files were looked for.
-        checked: split whose gold answers were sent round; None where no split is there.
-        trip: how they came back.
-        error: why it was not checked to the end; empty if it was.
-    """
+    """The findings of one task; counts, what the reader dropped, and where files are missing are by split."""
 
     task: Task
     counts: dict[str, int] = field(default_factory=dict)
@@ -45,11 +36,7 @@ class TaskCheck:
 
 
 def check_data(data: Path, names: list[str], output: Path | None) -> bool:
-    """Read every split of tasks, print what was found on stdout, and write it in full to a JSON file.
-
-    Returned is whether of each task that is there all files are well-formed and all gold answers come back, but for
-    ``TOLERATED``.
-    """
+    """Read every split of tasks, print and write what was found; return whether all is well, but for ``TOLERATED``."""
     tasks = tasks_named(names)
     if output is not None:
         make_folder(output.parent)

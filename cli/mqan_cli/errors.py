@@ -22,11 +22,7 @@ class CommandError(MqanError):
 
 
 def make_folder(folder: Path) -> None:
-    """Make the folder that results go into, before the work that they come from.
-
-    Raises:
-        CommandError: it cannot be made.
-    """
+    """Make the folder that results go into, before the work that they come from."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -37,7 +33,6 @@ class FriendlyGroup(TyperGroup):
     """Verbs whose expected errors are told in one line; a traceback means a fault of ours."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a verb."""
         try:
             return super().invoke(ctx)
         except MqanError as error:

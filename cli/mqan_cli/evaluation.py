@@ -41,16 +41,8 @@ def evaluate_model(
 ) -> None:
     """Measure a model by what it is; print tables on stdout as they come, and progress on stderr.
 
-    Arguments are the options of the command. ``bundle`` is by default the one that ``mqan serve`` serves; without
-    ``names`` a model's own sections or tasks are asked. With ``record`` and calibration, the offset of refusals is
-    fitted first.
-
-    Raises:
-        ValueError: two models are given, or an option does not fit the model, or nothing can be scored.
-        CheckpointError, BundleError: the model is damaged.
-        CommandError: the folder for the numbers cannot be made, or the bundle must not be changed.
-        DatasetError: the files of a task are malformed, or missing where it was asked for by name.
-        SettingsError: no model is given and the default bundle is not there.
+    ``bundle`` is by default the one that ``mqan serve`` serves; without ``names`` a model's own sections or tasks are
+    asked. With ``record`` and calibration, the offset of refusals is fitted first.
     """
     if bundle is not None and checkpoint is not None:
         raise ValueError("give either --bundle or --checkpoint")
@@ -118,7 +110,6 @@ def _measure(
 
 
 def _default_bundle() -> Path:
-    """Return the bundle that a server serves when none is given."""
     from mqan_serving.settings import find_bundle, load_settings
 
     return find_bundle(load_settings())

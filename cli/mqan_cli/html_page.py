@@ -26,13 +26,7 @@ _STRONGEST: Final = 0.75  # opacity of the shade of weight 1
 
 
 def html_page(text: str, question: str, document: dict[str, Any]) -> str:
-    """Return the page of an answer.
-
-    Args:
-        text: what was asked about.
-        question: what was asked.
-        document: the answer as REST has it, with ``steps``.
-    """
+    """Return the page of an answer, a document of REST with ``steps``."""
     spans = evidence_of(document)
     quoted = [(span["start"], span["end"], "<mark class=place>") for span in spans if span["source"] == "context"]
     steps = "".join(_step(i, step, text, question, document) for i, step in enumerate(document["steps"]))

@@ -18,5 +18,4 @@ class SectionedGroup(FriendlyGroup):
     """Verbs in the order of their sections; those of no section are the last."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of the verbs, in order."""
         return sorted(super().list_commands(ctx), key=lambda name: _PLACES.get(name, len(_PLACES)))

@@ -58,7 +58,6 @@ def evidence_of(document: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def without_answer(document: dict[str, Any]) -> str:
-    """Return why there is no answer."""
     from mqan_core.ask.options import is_yes_no
 
     labels = [choice["label"] for choice in document["choices"]]
@@ -72,7 +71,6 @@ def _in_short(state: dict[str, Any]) -> str:
 
 
 def show_json(document: dict[str, Any] | list[dict[str, Any]]) -> None:
-    """Print the whole document, or several, to standard output."""
     speaks_unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     print(json.dumps(document, ensure_ascii=not speaks_unicode, indent=2))
 

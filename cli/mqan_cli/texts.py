@@ -12,16 +12,7 @@ STANDARD_INPUT = "-"
 
 
 def read_text(text: str | None, file: str | None) -> str:
-    """Return the text to ask about.
-
-    Args:
-        text: the text itself, if it was given.
-        file: a file's name, or ``-`` for standard input, if it was given. Without both, standard input is read; on a
-            terminal the user is asked to paste the text.
-
-    Raises:
-        typer.BadParameter: both were given, the file cannot be read, or the text is empty.
-    """
+    """Return the text to ask about: given, of a file, or of standard input, on a terminal pasted."""
     if text is not None and file is not None:
         raise typer.BadParameter("give --text or --file, not both")
     if text is None and file is None and sys.stdin is not None and sys.stdin.isatty():
@@ -33,11 +24,7 @@ def read_text(text: str | None, file: str | None) -> str:
 
 
 def read_file(name: str) -> str:
-    """Return what a file, or standard input, holds. ``~`` is the home folder: no shell reads names in a conversation.
-
-    Raises:
-        typer.BadParameter: it cannot be read, or is not UTF-8.
-    """
+    """Return what a file, or standard input, holds; ``~`` is the home folder, as no shell reads what is typed here."""
     if not name:  # a variable of a shell that is not set
         raise typer.BadParameter("the name of the file is empty", param_hint="--file")
     if name == STANDARD_INPUT and sys.stdin is None:
@@ -52,11 +39,6 @@ def read_file(name: str) -> str:
 
 
 def paste() -> str:
-    """Ask for a text on the terminal, and return it.
-
-    Raises:
-        typer.BadParameter: it is empty, or not UTF-8.
-    """
     print("Paste the text, then press Ctrl-D on a line of its own:", file=sys.stderr)
     try:
         text = sys.stdin.read()
@@ -68,11 +50,6 @@ def paste() -> str:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file.
-
-    Raises:
-        CommandError: it cannot be written.
-    """
     content = text.encode("utf-8")  # first, so that nothing is lost where it fails
     try:
         path.write_bytes(content)

@@ -18,7 +18,6 @@ from mqan_training.tasks import kept_pools, sources_of, validation_of
 
 
 def run_recipe(recipe: Recipe, data: Path, folder: Path, *, resume: bool, start: Path | None) -> Path:
-    """Train a recipe here; return the last checkpoint."""
     begin = None if start is None else read_start(start)
     kept = kept_pools(recipe, data, begin.tokens if begin else ())
     sources, validation = sources_of(recipe, data), validation_of(recipe, data)
@@ -26,7 +25,6 @@ def run_recipe(recipe: Recipe, data: Path, folder: Path, *, resume: bool, start:
 
 
 def read_start(folder: Path) -> Start:
-    """Read the checkpoint or the bundle that a run starts from."""
     if is_checkpoint(folder):
         return start_from_checkpoint(load_checkpoint(folder))
     from mqan_export.bundle_weights import start_from_bundle

@@ -128,7 +128,6 @@ _ROWS: Final = "Rows of your own"
 
 
 def _of_rows(told: str, *names: str, **more: Any) -> Any:
-    """Return an option of ``mqan evaluate ROWS``."""
     return typer.Option(*names, help=told, rich_help_panel=_ROWS, **more)
 
 
@@ -251,7 +250,6 @@ def split_names(given: list[str] | None) -> list[str] | None:
 
 
 def parse_overrides(overrides: list[str] | None) -> dict[str, str]:
-    """Return the settings of ``--set`` by their keys."""
     pairs = [override.partition("=") for override in overrides or []]
     for key, separator, _ in pairs:
         if not (key and separator):

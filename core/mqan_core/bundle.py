@@ -64,12 +64,7 @@ class Bundle:
 
 
 def open_bundle(folder: Path) -> Bundle:
-    """Open a bundle.
-
-    Raises:
-        BundleError: the manifest or a list of words is missing, is a link, is malformed, or is not what it must be; or
-            the bundle's format version is unknown.
-    """
+    """Open a bundle, or raise ``BundleError`` where its manifest or a list of words is not what it must be."""
     manifest, sha256 = read_manifest(folder)
     sizes, reads_words = manifest.sizes, manifest.reader == "words"
     names = [VOCABULARY, VECTORS] if reads_words else [VOCABULARY]

@@ -131,7 +131,6 @@ class Manifest:
 
     @property
     def expected_files(self) -> set[str]:
-        """The names of all files, but for the manifest."""
         named = {name for some in self.graphs.values() for name in (some.reader, some.decoder_step)}
         return {VECTORS if self.reader == "words" else EMBEDDINGS, VOCABULARY, MODEL_CARD, *named}
 
@@ -143,11 +142,7 @@ class _Header(BaseModel):
 
 
 def parse_manifest(content: bytes) -> Manifest:
-    """Read and check a manifest; one of an older format is given the present form.
-
-    Raises:
-        BundleError: it is of another version, or anything in it is not as it must be; the message is one line.
-    """
+    """Read and check a manifest, or raise ``BundleError``; one of an older format is given the present form."""
     try:
         version = _Header.model_validate_json(content).format_version
         if type(version) is not int or version not in _KNOWN_FORMATS:

@@ -13,11 +13,7 @@ _OTHER_FILES = 100  # than connections
 
 
 def check_ports(settings: Settings) -> None:
-    """Check that the host is one of this machine and its ports are free.
-
-    Raises:
-        SettingsError: one is not; the message names the setting.
-    """
+    """Refuse a host that is none of this machine's, or a port that is taken, by a ``SettingsError``."""
     for name, port in settings.ports.items():
         try:
             bind(settings.host, port).close()
@@ -33,11 +29,7 @@ def check_ports(settings: Settings) -> None:
 
 
 def check_keys(settings: Settings) -> None:
-    """Read the API keys, and warn where there are none.
-
-    Raises:
-        SettingsError: the file cannot be read, or is none of keys.
-    """
+    """Read the API keys, or raise ``SettingsError``; warn where there are none."""
     if settings.api_key_file is not None and not read_keys(settings.api_key_file):
         log("the file of API keys is empty: nobody may ask", level="warning")
 

@@ -53,11 +53,7 @@ class ApiKeys:
         threading.Thread(target=_watch, args=(weakref.ref(self), ended), name="mqan-keys", daemon=True).start()
 
     def authenticate(self, authorization: str | None) -> str | None:
-        """Return the name of the key in a header or metadata, ``Bearer KEY``; None without a file.
-
-        Raises:
-            ServingError: the key is missing or unknown.
-        """
+        """Return the name of the key in ``Bearer KEY``, None without a file; an unknown one is refused."""
         if self._file is None:
             return None
         scheme, _, key = (authorization or "").partition(" ")
@@ -108,11 +104,7 @@ def _watch(keys: "weakref.ref[ApiKeys]", ended: threading.Event) -> None:
 
 
 def read_keys(file: Path, *, may_be_empty: bool = True) -> dict[str, bytes]:
-    """Return the hash of each key by its name.
-
-    Raises:
-        SettingsError: the file cannot be read, has no line at all, or one that is not a name and a hash.
-    """
+    """Return the hash of each key by its name, or raise ``SettingsError`` where a line is not a name and a hash."""
     lines = _read(file).splitlines()
     if not (lines or may_be_empty):
         raise _refuse(f"{file} is empty; to let nobody in, leave a comment in it")

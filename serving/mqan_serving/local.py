@@ -26,11 +26,7 @@ _LAST_CALLS_S = 1.0  # for calls that were sent before their callers knew that t
 
 
 class LocalServer:
-    """REST and gRPC over one service.
-
-    Raises:
-        SettingsError: the API keys cannot be read.
-    """
+    """REST and gRPC over one service."""
 
     def __init__(self, service: Service, settings: Settings, metrics: Metrics) -> None:
         self._service = service
@@ -50,11 +46,7 @@ class LocalServer:
             enable_server_reflection((*SERVICE_NAMES, SERVICE_NAME), self._grpc)
 
     async def start(self) -> None:
-        """Listen on all ports.
-
-        Raises:
-            OSError: a port is taken or not allowed.
-        """
+        """Listen on all ports, or raise ``OSError``."""
         settings = self._settings
         await self._exporter.start()
         listener: socket.socket | None = None

@@ -226,7 +226,6 @@ class Settings(BaseSettings):
 
     @property
     def ports(self) -> dict[str, int]:
-        """The ports to listen on, by the settings that name them."""
         names = ("http_port", "grpc_port", "metrics_port")
         return {name: port for name in names if (port := getattr(self, name)) is not None}
 
@@ -245,18 +244,12 @@ class Settings(BaseSettings):
         return self.num_threads if provider == "CPUExecutionProvider" else 1
 
     def batch_size_on(self, provider: str) -> int:
-        """Most requests of a batch on an execution provider."""
         default = _MAX_BATCH_SIZE_ON_CPU if provider == "CPUExecutionProvider" else _MAX_BATCH_SIZE_ON_GPU
         return self.max_batch_size or default
 
 
 def load_settings(**given: Any) -> Settings:
-    """Read the settings: those given, then the environment, then the defaults.
-
-    Raises:
-        SettingsError: a value is out of range, of the wrong type or unknown, a variable of the environment is a
-            setting's but for its spelling, or the file of keys has an empty name; the message names the setting.
-    """
+    """Read the settings: those given, then the environment, then the defaults; ``SettingsError`` names a wrong one."""
     _check_spelling()
     if "api_key_file" not in given:
         _check_key_file()
@@ -285,11 +278,7 @@ def _check_key_file() -> None:
 
 
 def find_bundle(settings: Settings) -> Path:
-    """Return the folder of the bundle to serve.
-
-    Raises:
-        SettingsError: it is no bundle, or none is set and the default one is not there.
-    """
+    """Return the folder of the bundle to serve, or raise ``SettingsError``."""
     folder = _DEFAULT_BUNDLE if settings.bundle is None else settings.bundle
     if not (folder / MANIFEST).is_file():
         not_set = "not set, and the default one, " if settings.bundle is None else ""

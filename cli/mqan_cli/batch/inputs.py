@@ -49,7 +49,6 @@ class Rows:
         self._folder = Path.cwd()  # other processes may have another
 
     def count(self) -> int | None:
-        """Return how many rows there are; None where only reading them tells."""
         if STANDARD_INPUT in self._files:
             return None
         return sum(sum(1 for _ in self._read(name)) if _kind(name) in _TABLES else 1 for name in self._files)

@@ -61,8 +61,6 @@ def on_ray(rows: Rows, num_done: int, folder: Path, plan: Plan, number: int) -> 
 
 
 class _Actor:
-    """Answers blocks of rows."""
-
     def __init__(self, folder: Path, plan: Plan) -> None:
         self._worker = Worker(folder, plan)
 

@@ -40,7 +40,6 @@ def write_table(path: Path, entries: Iterable[Entry], plan: Plan) -> None:
 
 
 def _flat(entry: Entry, plan: Plan) -> Flat:
-    """Return a row as it is written."""
     flat: Flat = dict(entry["row"])
     for name in plan.names:
         cell = entry["cells"].get(name, {})
@@ -90,7 +89,6 @@ def _typed(value: Any, is_text: bool) -> Any:
 
 
 def write_page(path: Path, entries: Iterable[Entry], plan: Plan) -> None:
-    """Write a page that needs nothing else, row by row."""
     names = json.dumps(plan.names).replace("<", "\\u003c")
     head, foot = _PAGE.read_text(encoding="utf-8").split("ROWS")
     with path.open("w", encoding="utf-8", errors="backslashreplace") as file:

@@ -16,13 +16,7 @@ _BESIDE: Final = ("probability", "start", "end")
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is asked about each row.
-
-    Attributes:
-        questions: fields of the REST API, by name.
-        schema: JSON Schema of a record, whose fields are names, too; None without one.
-        names: of questions and fields, in order.
-    """
+    """Questions by name, a record's JSON Schema, if any, whose fields are names, too; and all names in order."""
 
     questions: dict[str, Document]
     schema: dict[str, Any] | None
@@ -35,7 +29,6 @@ class Plan:
 
     @property
     def columns(self) -> list[str]:
-        """All columns that are added to those of the input."""
         return [*(column for name in self.names for column in self.columns_of(name).values()), ERROR]
 
 
@@ -104,7 +97,6 @@ def _read_yaml(path: Path) -> dict[str, Any]:
 
 
 def check_plan(plan: Plan) -> None:
-    """Refuse what would fail in every row."""
     from pydantic import ValidationError
 
     from mqan_core.errors import InputError

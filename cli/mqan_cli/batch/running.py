@@ -21,7 +21,6 @@ Entry = dict[str, Any]
 
 
 def line_of(row: Row, cells: Mapping[str, Any], error: str | None) -> str:
-    """Return the line of a row."""
     return json.dumps({"row": row.values, "text": row.text, "cells": cells, "error": error}) + "\n"
 
 
@@ -60,18 +59,15 @@ class Journal:
         return number
 
     def append(self, lines: Iterable[str]) -> None:
-        """Write rows that are answered."""
         self._file.write("".join(lines).encode())
         self._file.flush()
 
     def __iter__(self) -> Iterator[Entry]:
-        """Yield what is answered, from the first row on."""
         with self.path.open("rb") as file:
             file.readline()
             yield from map(json.loads, file)
 
     def close(self) -> None:
-        """Close it: others may write it."""
         self._file.close()
 
     def _refuse(self, what: str) -> None:

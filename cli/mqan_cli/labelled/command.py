@@ -81,7 +81,6 @@ def _tables(scores: dict[str, Any]) -> Iterator[tuple[str, list[list[str]]]]:
 
 
 def _lines(scores: dict[str, Any]) -> Iterator[str]:
-    """Yield what is printed."""
     first, last = _sentences(scores)
     yield first
     for heading, rows in _tables(scores):

@@ -142,7 +142,6 @@ def judge_rows(
 
 
 def _answered(rows: Sequence[Row], plan: Plan, url: str | None, bundle: Path | None) -> Iterator[dict[str, Any]]:
-    """Yield the answers in the order of the rows."""
     if url is None and len(rows) < _WORTH_PROCESSES:
         worker = Worker(find_folder(bundle), plan)
         for start in range(0, len(rows), ROWS_TOGETHER):

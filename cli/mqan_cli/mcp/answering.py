@@ -24,11 +24,9 @@ class Answerer(Protocol):
 
     health: Health
 
-    async def answer(self, context: str, asked: Document) -> Document:
-        """Answer a question, with the fields of the REST API, about a context."""
+    async def answer(self, context: str, asked: Document) -> Document: ...
 
-    async def fill(self, context: str, schema: Document) -> Document:
-        """Fill a record from a context."""
+    async def fill(self, context: str, schema: Document) -> Document: ...
 
 
 class ServerAnswerer:
@@ -40,12 +38,10 @@ class ServerAnswerer:
         self._url = url
 
     async def answer(self, context: str, asked: Document) -> Document:
-        """Answer a question about a context."""
         given = dict(asked)
         return await self._told(self._client.answer(context, given.pop("question"), **for_client(given)))
 
     async def fill(self, context: str, schema: Document) -> Document:
-        """Fill a record from a context."""
         return await self._told(self._client.fill_record(context, schema))
 
     async def _told(self, call: Awaitable[Any]) -> Document:
@@ -63,7 +59,6 @@ class LocalAnswerer:
         self._service = service
 
     async def answer(self, context: str, asked: Document) -> Document:
-        """Answer a question about a context."""
         from mqan_serving.contract.answers import document_of
         from mqan_serving.contract.questions import Question
 
@@ -72,7 +67,6 @@ class LocalAnswerer:
         return document_of(found, self._service.model)
 
     async def fill(self, context: str, schema: Document) -> Document:
-        """Fill a record from a context."""
         from mqan_serving.records.documents import record_document
         from mqan_serving.records.filling import RecordRequest, ask_record, record_of
         from mqan_serving.records.schema import read_schema
@@ -98,23 +92,14 @@ def _failures_told() -> Iterator[None]:
 
 @asynccontextmanager
 async def server_answerer(url: str) -> AsyncIterator[ServerAnswerer]:
-    """Let a server answer; that it is there is not asked, for it may come later.
-
-    Raises:
-        typer.BadParameter: the URL is none of a server, or the API key none of any.
-    """
+    """Let a server answer; that it is there is not asked, for it may come later."""
     async with answering.open_client(AsyncClient, url) as client:
         yield ServerAnswerer(client, url)
 
 
 @asynccontextmanager
 async def local_answerer(settings: "Settings") -> AsyncIterator[LocalAnswerer]:
-    """Open a bundle and answer in this process, with the limits of a server.
-
-    Raises:
-        SettingsError: there is no bundle.
-        BundleError: it is damaged.
-    """
+    """Open a bundle and answer in this process, with the limits of a server."""
     from mqan_serving.service.answer_service import open_service
     from mqan_serving.settings import find_bundle
 

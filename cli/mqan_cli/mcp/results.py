@@ -44,7 +44,6 @@ class Word(_Result):
 
     @classmethod
     def of(cls, token: Document) -> "Word":
-        """Convert a token of an answer."""
         return cls(text=token["text"], source=token["source"], **token["span"] or {"start": None, "end": None})
 
 
@@ -59,7 +58,6 @@ class AnswerResult(_Result):
 
     @classmethod
     def of(cls, answer: Document) -> "AnswerResult":
-        """Convert an answer to an open question."""
         return cls(
             text=answer["answer"],
             answered=answer["answered"],
@@ -101,7 +99,6 @@ class DecideResult(_Result):
 
     @classmethod
     def of(cls, answer: Document) -> "DecideResult":
-        """Convert an answer to a closed question."""
         return cls(**{name: answer[name] for name in cls.model_fields})
 
     def __str__(self) -> str:
@@ -126,7 +123,6 @@ class FieldResult(_Result):
 
     @classmethod
     def of(cls, field: Document) -> "FieldResult":
-        """Convert a field of a record whose value is a quotation."""
         place = field["spans"][0] if field["answered"] else {"start": None, "end": None}
         told = {name: field[name] for name in ("answered", "value", "probability")}
         return cls(**told, start=place["start"], end=place["end"])

@@ -33,8 +33,6 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where to listen."""
-
     host: str
     port: int
 
@@ -129,10 +127,5 @@ class _Guard:
             await self._app(scope, receive, send)
 
     def _check_origin(self, origin: str | None) -> None:
-        """Refuse pages of other hosts.
-
-        Raises:
-            InputError: a browser asks for one.
-        """
         if self._allowed and origin and not is_allowed_host(origin.rpartition("/")[2], self._allowed):
             raise refuse("unknown_host", "origin", "The request comes from a page of another host.")

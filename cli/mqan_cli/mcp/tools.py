@@ -27,7 +27,6 @@ QuestionArgument = Annotated[str, Field(description="The question, in natural la
 
 
 def create_server(answerer: Answerer, longest_s: float) -> MCPServer:
-    """Return a server of the tools."""
     server = PlainServer(
         "mqan",
         title="mqan",
@@ -104,11 +103,6 @@ class PlainServer(MCPServer):
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
-        """Call a tool.
-
-        Raises:
-            ToolError: the arguments are wrong, or there is no answer, or none in time.
-        """
         for tool in await self.list_tools():
             if tool.name == name:
                 _check_names(arguments, list(tool.input_schema["properties"]))

@@ -30,11 +30,7 @@ Progress = Callable[[int], object]
 
 
 class AsyncClient:
-    """Asks a server from asyncio. Belongs to the event loop it is first used in. Arguments are those of ``Client``.
-
-    Raises:
-        ValueError: the URL names no transport or no host, or the key has characters that no key has.
-    """
+    """The client for asyncio. Belongs to the event loop it is first used in. Arguments are those of ``Client``."""
 
     def __init__(
         self,
@@ -114,7 +110,6 @@ class AsyncClient:
         return self._timeout_s if timeout_s is None else timeout_s
 
     async def close(self) -> None:
-        """Close all connections."""
         await self._transport.close()
 
     async def __aenter__(self) -> Self:

@@ -196,15 +196,10 @@ class Client:
             doing.cancel()  # after an error nobody waits for what is on its way
 
     def get_model(self, *, timeout_s: float | None = None) -> Model:
-        """Describe the served model and its limits.
-
-        Raises:
-            ClientError: the server does not say.
-        """
+        """Describe the served model and its limits."""
         return _wait_for(self._asking.get_model(timeout_s=timeout_s))
 
     def close(self) -> None:
-        """Close all connections."""
         _wait_for(self._asking.close())
 
     def __enter__(self) -> Self:

@@ -29,13 +29,11 @@ def of_a_server() -> Iterator[None]:
 
 @of_a_server()
 def read(kind: Callable[..., T], document: Document) -> T:
-    """Return a result of a kind."""
     return _read(kind, document)
 
 
 @of_a_server()
 def read_answers(document: Document) -> list[Answer | ClientError]:
-    """Return what became of the questions about one text."""
     [text] = document["texts"]
     return [
         error_of(outcome["error"], InvalidRequestError) if outcome.get("error") else _read(Answer, outcome["answer"])

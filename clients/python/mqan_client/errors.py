@@ -29,7 +29,6 @@ class ClientError(Exception):
         self.request_id = request_id
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Say how to make it again, as pickle and pools of processes do."""
         return _made_again, (type(self), self.message, self.code, self.request_id), self.__dict__
 
 

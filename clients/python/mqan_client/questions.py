@@ -16,8 +16,7 @@ _LISTS = {"choices": "labels", "scale": "levels", "sources": "the sources that w
 class ModelClass(Protocol):
     """A class that describes itself as a JSON Schema, such as a model of pydantic."""
 
-    def model_json_schema(self) -> dict[str, Any]:
-        """Return the schema."""
+    def model_json_schema(self) -> dict[str, Any]: ...
 
 
 Schema = Mapping[str, Any] | ModelClass

@@ -41,16 +41,7 @@ _HEADERS = {"content-type": "application/json", "accept": "application/json"}
 
 
 class RestTransport(Transport):
-    """Calls a server by REST, by the proxy that the environment names, if any.
-
-    Args:
-        url: the server.
-        retries: when to call again.
-        headers: what every call carries.
-
-    Raises:
-        ValueError: the URL cannot be called, or the proxy's cannot.
-    """
+    """Calls a server by REST, by the proxy that the environment names, if any."""
 
     def __init__(self, url: str, retries: Retries, headers: dict[str, str]) -> None:
         super().__init__(retries)
@@ -98,7 +89,6 @@ class RestTransport(Transport):
 
 @contextmanager
 def _failures_told() -> Iterator[None]:
-    """Raise the client's own errors."""
     try:
         yield
     except httpx2.TimeoutException:

@@ -43,8 +43,6 @@ _PARSE_KINDS = {"sql": "PARSE_KIND_SQL", "dialogue_state": "PARSE_KIND_DIALOGUE_
 
 
 class RpcTransport(Transport):
-    """Calls a server by gRPC."""
-
     def __init__(self, target: str, retries: Retries, headers: dict[str, str], *, tls: bool) -> None:
         super().__init__(retries)
         self._metadata = tuple(headers.items())
@@ -135,7 +133,6 @@ def _document(message: Message) -> Document:
 
 
 def _explain(error: grpc.aio.AioRpcError) -> ClientError:
-    """Return what a status means."""
     status, details = error.code(), error.details()
     kind, code = _ERRORS.get(status, (ServerError, status.name.lower()))
     trailing = {key: value for key, value in error.trailing_metadata() or () if isinstance(value, str)}

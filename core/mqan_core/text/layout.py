@@ -74,11 +74,7 @@ class Layout:
     def windows(
         self, question: Sequence[Token], choices: Sequence[Sequence[Token]], context: Sequence[Token]
     ) -> list[Window]:
-        """Return the windows of a request, at least one.
-
-        Raises:
-            InputError: the question, it and the longest label, or all labels, are longer than a window allows.
-        """
+        """Return the windows of a request, at least one; refuse a question or labels longer than a window allows."""
         question_ids = [self.ids(token) for token in question]
         choice_ids = [[i for token in tokens for i in self.ids(token)] for tokens in choices]
         context_ids = [self.ids(token) for token in context]

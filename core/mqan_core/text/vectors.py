@@ -47,11 +47,7 @@ def quantize_rows(rows: FloatArray) -> tuple[Int8Array, FloatArray]:
 
 
 class WordVectors:
-    """Looks up the input vector of any word: ``rows`` int8 [W, S], their ``scales`` [W], trained ``ngrams`` [N, G].
-
-    Raises:
-        ValueError: the shapes do not belong together, or a number is not finite or beyond ``LARGEST``.
-    """
+    """The input vector of any word: ``rows`` int8 [W, S], their ``scales`` [W], trained ``ngrams`` [N, G]."""
 
     def __init__(self, vocabulary: Vocabulary, rows: Int8Array, scales: FloatArray, ngrams: FloatArray) -> None:
         if rows.ndim != 2 or rows.dtype != np.int8 or ngrams.ndim != 2 or ngrams.shape[0] == 0:

@@ -78,7 +78,6 @@ def word_document(word: StreamedWord) -> dict[str, Any]:
 
 
 def token_document(token: AnswerToken) -> dict[str, Any]:
-    """Return the document of ``TokenDocument``."""
     masses, span = token.masses, token.span
     return {
         "text": token.text,
@@ -90,12 +89,10 @@ def token_document(token: AnswerToken) -> dict[str, Any]:
 
 
 def quotation_document(span: AnswerSpan) -> dict[str, Any]:
-    """Return the document of ``QuotationDocument``."""
     return {"source": span.source.value, "start": span.start, "end": span.end, "text": span.text}
 
 
 def place_document(place: Place) -> dict[str, Any]:
-    """Return the document of ``PlaceDocument``."""
     return quotation_document(place.span) | {"probability": place.probability}
 
 

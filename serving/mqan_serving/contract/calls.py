@@ -36,12 +36,7 @@ class AskedText:
 
 
 def texts_of(document: dict[str, Any]) -> list[AskedText]:
-    """Return the questions of a call.
-
-    Raises:
-        InputError: the document is malformed, or has too many questions. What is wrong with one question alone is kept
-            with it.
-    """
+    """Return the questions of a call, or raise ``InputError``; what is wrong with one alone is kept with it."""
     timeout_ms = check_timeout_ms(document.get("timeout_ms"))
     if "texts" in document:
         check_names(document, {"texts", "timeout_ms"})

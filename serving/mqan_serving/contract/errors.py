@@ -105,10 +105,7 @@ class ServingError(MqanError):
 
 
 class PlacedError(InputError):
-    """Something in a caller's document, at a place of it.
-
-    Its place is the names of the fields that lead to it; of a question its id, too.
-    """
+    """Something in a caller's document, at the names of the fields that lead to it; of a question its id, too."""
 
     def __init__(self, code: str, place: tuple[str, ...], message: str, hint: str) -> None:
         super().__init__(code, place[-1] if place else "body", message, hint)
@@ -152,7 +149,6 @@ class Failure:
 
     @property
     def is_internal(self) -> bool:
-        """Whether it is a fault of ours that belongs in the log."""
         return self.code == "internal"
 
 

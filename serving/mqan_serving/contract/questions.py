@@ -125,11 +125,7 @@ class Question(BaseModel):
 
     @cached_property
     def options(self) -> Options:
-        """What the fields stand for; whether they make sense together is checked where the question is read.
-
-        Raises:
-            InputError: no options stand for them.
-        """
+        """The options that the fields stand for, whether or not they make sense together; or an ``InputError``."""
         kinds = {"choices": self.choices is not None, "yes_no": self.yes_no, "scale": self.scale is not None}
         given = [name for name, is_given in kinds.items() if is_given]
         if len(given) > 1:
@@ -162,7 +158,6 @@ class Question(BaseModel):
 
     @property
     def labels(self) -> list[str]:
-        """All labels, with their descriptions."""
         given = (*(self.choices or ()), *(self.scale or ()))
         return [one if isinstance(one, str) else f"{one.label} {one.description}" for one in given]
 
@@ -218,11 +213,7 @@ def json_body(schema: Any, **example: Any) -> dict[str, Any]:
 
 
 def read_object(body: bytes, *, allow_inf_nan: bool = True) -> dict[str, Any]:
-    """Return the JSON object that a body is.
-
-    Raises:
-        InputError: it is no UTF-8, malformed, or something else.
-    """
+    """Return the JSON object that a body is, or raise ``InputError``."""
     try:
         document = from_json(body, allow_inf_nan=allow_inf_nan)
     except ValueError as error:
@@ -238,11 +229,7 @@ def read_object(body: bytes, *, allow_inf_nan: bool = True) -> dict[str, Any]:
 
 
 def question_of(document: dict[str, Any]) -> Question:
-    """Return the question that a document is.
-
-    Raises:
-        InputError: a field is missing, unknown or of the wrong type.
-    """
+    """Return the question that a document is, or raise ``InputError`` for the field that is wrong."""
     # Validation would make an error for each unknown field and each wrong entry: seconds for 1 MB of them.
     for name in document:
         if name not in Question.model_fields:
@@ -258,11 +245,7 @@ def question_of(document: dict[str, Any]) -> Question:
 
 
 def check_lists(lengths: Mapping[str, int]) -> None:
-    """Check how long the lists of a question are, before each entry of a list of any length is read.
-
-    Raises:
-        InputError: one is too long.
-    """
+    """Refuse lists of a question that are too long, before each entry of a list of any length is read."""
     for name, most in _MOST_ENTRIES.items():
         if lengths.get(name, 0) > most:
             message = f"{name} has {lengths[name]} entries; at most {most} are accepted."

@@ -63,11 +63,7 @@ def problem(code: str, message: str, *place: str) -> PydanticCustomError:
 
 
 def read_object(body: bytes) -> Any:
-    """Parse JSON.
-
-    Raises:
-        PlacedError: it is malformed.
-    """
+    """Parse JSON, or raise ``PlacedError``."""
     try:
         return from_json(body, allow_inf_nan=False)
     except ValueError as error:
@@ -75,11 +71,7 @@ def read_object(body: bytes) -> Any:
 
 
 def read(model: type[PartT], document: Any, place_of: Callable[[Place], Place] = lambda place: place) -> PartT:
-    """Validate a document; ``place_of`` makes the place in it of the one that pydantic gives.
-
-    Raises:
-        PlacedError: something in it is wrong.
-    """
+    """Validate a document, or raise ``PlacedError`` for a place of it, which ``place_of`` makes of pydantic's."""
     try:
         return model.model_validate(document)
     except ValidationError as error:
@@ -135,11 +127,7 @@ Text = Annotated[str, BeforeValidator(as_text)]
 
 
 def check_model(given: str, model: Model) -> None:
-    """Check that a document asks for the model that is served.
-
-    Raises:
-        PlacedError: it asks for another.
-    """
+    """Refuse a document that asks for another model than the one that is served."""
     if not model.is_called(given):
         hint = f"Ask for {model.name!r}; GET /v1/models lists the models, and MQAN_MODEL_ALIASES more names."
         raise refuse("unknown_model", ("model",), "The model of the request is not served here.", hint)
@@ -152,11 +140,7 @@ def asked_texts(questions: Sequence[Question]) -> list[AskedText]:
 
 
 def answers_of(outcomes: Iterable[Outcome], rows: Sequence[Asked]) -> list[Answer]:
-    """Return the answers to the questions of a document.
-
-    Raises:
-        AnsweringError: a question was not answered; it says which.
-    """
+    """Return the answers to the questions of a document; the first that has none raises ``AnsweringError``."""
     answers = []
     for outcome, row in zip(outcomes, rows, strict=True):
         if not isinstance(outcome.result, Answer):

@@ -97,16 +97,10 @@ class _StateRequest(Part):
 
 
 def parse_systemone(body: bytes, model: Model) -> list[Asked]:
-    """Read the questions of a body, for ``foreign.Format``."""
     return read_questions(read_object(body), model)
 
 
 def read_questions(document: Any, model: Model) -> list[Asked]:
-    """Read the questions of a document.
-
-    Raises:
-        PlacedError: something in it is wrong.
-    """
     if isinstance(document, dict) and "state" not in document and "input" in document:
         hint = "This looks like a request of OpenAI's: send it to /v1/decisions."
         raise refuse("missing_field", ("state",), "The field state is missing.", hint)
@@ -141,7 +135,6 @@ def _ask_about_state(state: str, name: str, row: _Noul | _Options | _Levels) -> 
 
 
 def respond_systemone(asked: Sequence[Asked], answers: Sequence[Answer], model: str) -> dict[str, Any]:
-    """Return the response to a document, its answers in the order of the questions."""
     usage = {"input_tokens": count_tokens([one.question for one in asked]), "output_tokens": 0}
     found = {one.name: _describe_systemone(one, answer) for one, answer in zip(asked, answers, strict=True)}
     return {"model": model, "answers": found, "usage": usage}
@@ -265,7 +258,6 @@ def _place_of(place: Place) -> Place:
 
 
 def parse(body: bytes, model: Model) -> list[Asked]:
-    """Read the questions of a body, for ``foreign.Format``."""
     document = read_object(body)
     if isinstance(document, dict) and "state" in document and "input" not in document:
         return read_questions(document, model)
@@ -304,7 +296,6 @@ def _label_of(value: str | bool, others: Set[str]) -> str:
 
 
 def respond(asked: Sequence[Asked], answers: Sequence[Answer], model: str) -> dict[str, Any]:
-    """Return the response to a document, its answers in the order of the questions."""
     if asked[0].fields["context"] == ("state",):
         return respond_systemone(asked, answers, model)
     number = count_tokens([one.question for one in asked])
@@ -349,7 +340,6 @@ def score_confidence(probabilities: Sequence[float]) -> float:
 
 
 def expected(probabilities: Sequence[float]) -> float:
-    """Return the expected level, the lowest being 0."""
     return sum(i * share for i, share in enumerate(probabilities))
 
 

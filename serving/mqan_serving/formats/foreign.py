@@ -147,7 +147,6 @@ def _answering(spoken: Format, respond: Respond, wait: Wait) -> Callable[[Reques
 
 
 def json_response(document: Any) -> Response:
-    """Return a document as JSON."""
     return Response(to_json(document), media_type=JSON_ONLY[0])
 
 

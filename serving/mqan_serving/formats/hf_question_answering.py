@@ -52,12 +52,10 @@ class LikeliestQuotation(Question):
 
     @cached_property
     def options(self) -> Options:
-        """As of any question, without the way out."""
         return replace(super().options, refuses=False)
 
 
 def parse(body: bytes, model: Model) -> list[Asked]:
-    """Read the question of a body, for ``foreign.Format``."""
     request = read(_Request, read_object(body))
     parameters = request.parameters or _Parameters()
     longest = model.limits.max_answer_tokens

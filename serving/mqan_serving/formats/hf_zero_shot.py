@@ -47,7 +47,6 @@ class _Request(Part):
 
 
 def parse(body: bytes, model: Model) -> list[Asked]:
-    """Read the texts of a body and what is asked about them, for ``foreign.Format``."""
     document = read_object(body)
     request = read(_Request, document)
     parameters = request.parameters or _Parameters()

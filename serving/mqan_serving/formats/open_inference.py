@@ -279,11 +279,6 @@ def _response(request: _InferRequest, outcomes: Iterable[Sequence[Outcome]], mod
 
 
 def decode_elements(encoded: bytes, place: Place) -> list[str]:
-    """Return the texts of a tensor in binary.
-
-    Raises:
-        PlacedError: it is cut, or no UTF-8.
-    """
     texts, at = [], 0
     while at < len(encoded):
         begin = at + _LENGTH_BYTES
@@ -299,6 +294,5 @@ def decode_elements(encoded: bytes, place: Place) -> list[str]:
 
 
 def encode_elements(texts: Iterable[str]) -> bytes:
-    """Return a tensor in binary."""
     encoded = (text.encode("utf-8") for text in texts)
     return b"".join(len(one).to_bytes(_LENGTH_BYTES, "little") + one for one in encoded)

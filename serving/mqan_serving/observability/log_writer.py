@@ -41,7 +41,6 @@ class LogWriter:
                 self._thread.start()
 
     def flush(self, timeout_s: float) -> bool:
-        """Wait at most so long until the queue is written; return whether it is."""
         with self._lines.all_tasks_done:
             return self._lines.all_tasks_done.wait_for(lambda: not self._lines.unfinished_tasks, timeout_s)
 

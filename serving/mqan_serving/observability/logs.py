@@ -68,12 +68,10 @@ class _Forward(logging.Handler):
 
 
 def flush_logs(timeout_s: float = 1.0) -> bool:
-    """Wait until all lines are written, at most so long; return whether they are."""
     return WRITER.flush(timeout_s)
 
 
 def log(event: str, *, level: str = "info", **values: Any) -> None:
-    """Log an event."""
     structlog.get_logger().log(_LEVELS[level], event, **values)
 
 
@@ -105,7 +103,6 @@ class RequestLog:
         self._values: dict[str, Any] = {"transport": transport, "request_id": request_id}
 
     def note_key(self, name: str | None) -> None:
-        """Note the name of the caller's API key, if there is one."""
         if name is not None:
             self._values["key"] = name
 
@@ -117,11 +114,9 @@ class RequestLog:
         self._values["hash"] = hashlib.sha256(text).hexdigest()[:16]
 
     def note_stream(self) -> None:
-        """Note that the answer is wanted word by word."""
         self._method = "AnswerStream"
 
     def note_call(self, texts: Sequence[AskedText]) -> None:
-        """Note how much was asked in one call."""
         self._values |= {"texts": len(texts), "questions": sum(len(text.items) for text in texts)}
 
     def note_answer(self, answer: Answer, timeline: Timeline | None = None) -> None:

@@ -103,22 +103,18 @@ class Metrics(Meter):
         self._of_stage = {stage: self._stages.labels(stage) for stage in STAGES}
 
     def describe_server(self, model: Model) -> None:
-        """Set what is served, and how many requests fit in."""
         self._model.labels(model.name, model.version, model.sha256, model.provider).set(1)
         self._max_in_flight.set(model.limits.max_concurrent_requests)
 
     def count_request(self, transport: str, method: str, code: str, seconds: float) -> None:
-        """Count a request that has ended."""
         self._requests.labels(transport, method, code).inc()
         if code == OK:
             self._seconds.labels(transport, method).observe(seconds)
 
     def track_request(self) -> AbstractContextManager[None]:
-        """Count a question as inside the server until it leaves."""
         return self._in_flight.track_inprogress()
 
     def observe(self, num_waiting: int, oldest_s: float) -> None:
-        """Tell how many questions wait, for how long the oldest has been inside, and which log lines were dropped."""
         self._queue.set(num_waiting)
         self._oldest.set(oldest_s)
         num_dropped = WRITER.num_dropped
@@ -126,12 +122,10 @@ class Metrics(Meter):
         self._num_dropped = num_dropped
 
     def count_batch(self, num_requests: int, num_tokens: int) -> None:
-        """Count a batch that was encoded."""
         self._batch_size.observe(num_requests)
         self._batch_tokens.observe(num_tokens)
 
     def count_step(self, num_requests: int) -> None:
-        """Count a step of questions that decode together."""
         self._steps.inc()
         self._step_rows.inc(num_requests)
 

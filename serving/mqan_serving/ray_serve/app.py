@@ -94,11 +94,7 @@ class Ingress(QuestionAnsweringMethods):
 
 
 def build_app(args: dict[str, Any]) -> serve.Application:
-    """Build the application from settings, for ``serve run`` and the Serve config file.
-
-    Raises:
-        SettingsError: a setting is wrong, or Ray another version; the message names it.
-    """
+    """Build the application, for ``serve run`` and the Serve config file, or raise ``SettingsError``."""
     check_ray()
     return _bind(load_settings(**args), Path(tempfile.gettempdir()) / f"mqan-metrics-{secrets.token_hex(8)}")
 
@@ -175,11 +171,7 @@ def _run_app(settings: Settings, metrics_folder: Path) -> None:
 
 
 def wait_while_ray_lives() -> None:
-    """Return never while Ray runs on this machine.
-
-    Raises:
-        EngineFailedError: it has died, as when the system kills its processes for memory.
-    """
+    """Wait while Ray runs on this machine; raise ``EngineFailedError`` when the system has killed it."""
     while any(node["Alive"] for node in ray.nodes()):  # type: ignore[no-untyped-call]
         time.sleep(_WATCH_S)
     raise EngineFailedError("Ray on this machine has died; start the server again")

@@ -55,11 +55,7 @@ def _haproxy_command() -> str:
 
 
 def restrict_proxy() -> list[Any]:
-    """Let the gRPC server of Ray's proxy listen where it should, and calls wait there; Ray calls this, for middlewares.
-
-    Raises:
-        RuntimeError: this Ray is not one that it knows.
-    """
+    """Let the gRPC server of Ray's proxy listen where it should, and calls wait there. Ray calls this."""
     from mqan_serving.rpc.bounds import bound_servers_of_ray
 
     _listen_on(os.environ[_GRPC_HOST])
@@ -68,11 +64,7 @@ def restrict_proxy() -> list[Any]:
 
 
 def restrict_replica() -> None:
-    """Let the servers of this replica listen on loopback, if all of Ray is on this machine.
-
-    Raises:
-        RuntimeError: this Ray is not one that it knows.
-    """
+    """Let the servers of this replica listen on loopback, if all of Ray is on this machine."""
     import ray
 
     if ray.util.get_node_ip_address() == LOOPBACK:  # type: ignore[no-untyped-call]

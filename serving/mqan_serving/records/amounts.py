@@ -182,12 +182,7 @@ _CHANGED_MONEY_IN_FRONT: Final = [  # $m 3.2, EUR million 5, KEUR 5
 
 
 def read_amount(quoted: Quoted, *, is_money: bool, is_whole: bool = False) -> tuple[Decimal, str | None]:
-    """Return the one number of a quotation, and its currency as it is written; of a whole number a point may be between
-    thousands.
-
-    Raises:
-        NoValueError: it has no number, several, or one that could be read in two ways.
-    """
+    """Return the one number of a quotation, and its currency as it is written, or raise ``NoValueError``."""
     text = quoted.text
     if not is_money and text.lower() in NUMBER_WORDS:
         return _of_word(quoted), None

@@ -71,7 +71,6 @@ class RecordDocument(Document):
 
 
 def record_document(record: Record, model: Named) -> dict[str, Any]:
-    """Return the document of ``RecordDocument``."""
     return {
         "record": record.values,
         "missing": record.missing,

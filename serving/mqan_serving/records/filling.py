@@ -56,16 +56,11 @@ class Record:
 
     @property
     def missing(self) -> list[str]:
-        """Names of the fields without a value."""
         return [field.name for field in self.fields if not field.answered]
 
 
 def parse_record(body: bytes) -> RecordRequest:
-    """Read what is asked for from a JSON document.
-
-    Raises:
-        InputError: it is malformed, or the schema is not supported; the error says which field and why.
-    """
+    """Read a request from JSON, or raise ``InputError``."""
     document = read_object(body, allow_inf_nan=False)
     check_names(document, _FIELDS)
     for name in ("context", "schema"):
@@ -79,11 +74,7 @@ def parse_record(body: bytes) -> RecordRequest:
 
 
 def parse_schema(text: str) -> tuple[RecordField, ...]:
-    """Read a schema from JSON.
-
-    Raises:
-        InputError: it is malformed or not supported.
-    """
+    """Read a schema from JSON, or raise ``InputError``."""
     try:
         schema = from_json(text, allow_inf_nan=False)
     except ValueError as error:
@@ -110,11 +101,7 @@ async def ask_record(request: RecordRequest, max_chars: int) -> list[AskedText]:
 
 
 def record_of(request: RecordRequest, outcomes: Sequence[Sequence[Outcome]], knows: Knows) -> Record:
-    """Return the record of a text whose fields were asked.
-
-    Raises:
-        AnsweringError: one of them was not answered; the message names it.
-    """
+    """Return the record of a text whose fields were asked; one without an answer raises ``AnsweringError``."""
     answers = []
     for field, outcome in zip(request.fields, outcomes[0], strict=True):
         if not isinstance(outcome.result, Answer):
@@ -124,12 +111,10 @@ def record_of(request: RecordRequest, outcomes: Sequence[Sequence[Outcome]], kno
 
 
 def ask_fields(request: RecordRequest) -> list[Question]:
-    """Return the question of each field, for who asks an engine without a service."""
     return [_ask(request, field) for field in request.fields]
 
 
 def fill_fields(request: RecordRequest, answers: Sequence[Answer], knows: Knows) -> Record:
-    """Return the record that the answers to the questions of the fields make."""
     pairs = zip(request.fields, answers, strict=True)
     filled = [_fill(request.context, field, found, knows) for field, found in pairs]
     return Record(_values(request.fields, filled), tuple(filled))

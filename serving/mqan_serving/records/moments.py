@@ -74,11 +74,7 @@ _PARSER: Final = parser(_Words())
 
 
 def read_moment(text: str, wanted: tuple[str, ...], *, ignores_zone: bool = False) -> datetime:
-    """Return the one date and time of a quotation with single spaces; it has to name the wanted parts, others are any.
-
-    Raises:
-        NoValueError: it does not name them, names several, or can be read in two ways.
-    """
+    """Return the one date and time of a quotation that names the wanted parts, or raise ``NoValueError``."""
     text = _NOON.sub("12:00", _A_M.sub(r"\1m", _TIME_WITH_DOT.sub(_with_colon, text)))
     bare = _without_offset(text)
     text = _UTC.sub("", text)
@@ -110,11 +106,7 @@ def read_moment(text: str, wanted: tuple[str, ...], *, ignores_zone: bool = Fals
 
 
 def check_around(before: str, after: str) -> None:
-    """Refuse a date or time with something beside it on its line that makes it another one.
-
-    Raises:
-        NoValueError: it has, such as "five minutes to 10:00", "3-" before "5 May".
-    """
+    """Refuse what has something beside it on its line that makes it another: "five minutes to 10:00", "3-5 May"."""
     if _OTHER_IN_FRONT.search(before) or _OTHER_BEHIND.match(after):
         raise NoValueError("has something beside it that may make it another")
 

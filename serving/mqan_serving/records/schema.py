@@ -83,11 +83,7 @@ class RecordField:
 
 
 def read_schema(schema: Any) -> list[RecordField]:
-    """Return the fields of a record, in the order of its JSON Schema.
-
-    Raises:
-        InputError: it is no schema of a record, or has something that is not supported; the error names the field.
-    """
+    """Return the fields of a record in the schema's order, or raise ``InputError`` for what is not supported."""
     if not isinstance(schema, dict):
         raise refuse("wrong_type", "schema", "The field schema is not an object.", "Send a JSON Schema.")
     definitions = {**_object(schema, "definitions"), **_object(schema, "$defs")}
@@ -109,7 +105,6 @@ def read_schema(schema: Any) -> list[RecordField]:
 
 
 def shown_name(name: str) -> str:
-    """Return how a message names a field."""
     return f"The field {name if len(name) <= _MOST_SHOWN and name.isprintable() else 'with a long or odd name'}"
 
 

@@ -27,11 +27,7 @@ class Decompressed:
         self._is_read = False
 
     async def receive(self) -> Message:
-        """Return the whole body as one message, then what comes after it.
-
-        Raises:
-            InputError: the body is too large, or is not zstd.
-        """
+        """Return the whole body as one message, or raise ``InputError``; then what comes after it."""
         if self._is_read:
             return await self._receive()
         body = bytearray()
@@ -49,11 +45,7 @@ class Decompressed:
 
 
 def decompress(body: bytes, limit: int) -> bytes:
-    """Return what a body of zstd frames was made of. Of a body that was cut off it is the beginning.
-
-    Raises:
-        InputError: that has more bytes than the limit, takes more memory than any body may, or the body is not zstd.
-    """
+    """Return what a body of zstd frames was made of, of one that was cut off the beginning; refuse too much."""
     most_window_bytes = max(_MOST_WINDOW_BYTES, limit)
     decompressor = zstandard.ZstdDecompressor(max_window_size=most_window_bytes)
     parts: list[bytes] = []

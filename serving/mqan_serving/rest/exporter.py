@@ -20,11 +20,7 @@ class MetricsExporter:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Listen on the port.
-
-        Raises:
-            OSError: it is taken or not allowed.
-        """
+        """Listen on the port, or raise ``OSError``."""
         if self._settings.metrics_port is None:
             return
         listener = listen(self._settings.host, self._settings.metrics_port, shared=True)
@@ -33,7 +29,6 @@ class MetricsExporter:
             await asyncio.sleep(0.005)
 
     async def stop(self) -> None:
-        """Close the port."""
         self._server.should_exit = True
         if self._task is not None:
             await self._task

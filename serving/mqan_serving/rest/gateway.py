@@ -44,7 +44,6 @@ def failure_response(failure: Failure, log: RequestLog, headers: Mapping[str, st
 
 
 def failure_body(failure: Failure, log: RequestLog) -> dict[str, Any]:
-    """Return the document that tells of an error."""
     return failure.document | {"request_id": log.request_id}
 
 
@@ -72,7 +71,6 @@ class Gateway:
         self._held = _Held(_HELD_BODIES * self.settings.max_request_bytes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -163,11 +161,7 @@ def _encoding(headers: Headers) -> str:
 
 
 def check_host(headers: Headers, allowed: tuple[str, ...]) -> None:
-    """Refuse names that are not the server's: a page whose name was made to mean this address asks by its own.
-
-    Raises:
-        InputError: there are allowed names, and the request names another host, or not one.
-    """
+    """Refuse other names than the server's: a page whose name was made to mean this address asks by its own."""
     given = headers.getlist("host")
     if allowed and not (len(given) == 1 and is_allowed_host(given[0], allowed)):
         raise refuse("unknown_host", "host", "The request names a host that is not this server.")
@@ -215,11 +209,7 @@ class _Body:
         self._is_whole = False
 
     async def receive(self) -> Message:
-        """Return the next message.
-
-        Raises:
-            ServingError: it does not come in time, or there is no room for it.
-        """
+        """Return the next message; refuse one that does not come in time or that there is no room for."""
         if self._is_whole:
             return await self._receive()
         try:

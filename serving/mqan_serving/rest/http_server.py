@@ -162,16 +162,11 @@ class HttpServer(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        """Capture none."""
         yield
 
 
 def listen(host: str, port: int, *, shared: bool = False) -> socket.socket:
-    """Return a listening socket; with ``shared`` other processes of this user may listen on the port, too.
-
-    Raises:
-        OSError: the port is taken or not allowed.
-    """
+    """Return a listening socket; with ``shared`` other processes of this user may listen on the port, too."""
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

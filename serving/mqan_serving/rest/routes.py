@@ -100,7 +100,6 @@ def create_rest_app(
 
 
 def create_metrics_app(settings: Settings, keys: ApiKeys, metrics: Metrics) -> FastAPI:
-    """Create an application that tells metrics and nothing else."""
     app = _create_app(settings, keys, metrics, openapi_url=None)
     _add_metrics(app, metrics)
     return app
@@ -275,11 +274,7 @@ def _check_media_type(request: Request, media_types: Sequence[str]) -> None:
 
 
 async def _while_connected(request: Request, answering: Awaitable[ResultT]) -> ResultT:
-    """Await an answer, and cancel it when the caller goes away: nobody would read it.
-
-    Raises:
-        ClientDisconnect: the caller has gone away.
-    """
+    """Await an answer; cancel it, and raise ``ClientDisconnect``, when the caller goes away."""
     this_task = cast(asyncio.Task[Any], asyncio.current_task())
     is_waiting, is_gone = True, False
 

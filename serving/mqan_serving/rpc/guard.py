@@ -182,11 +182,7 @@ def remaining_s_of(context: Context) -> float | None:
 
 
 def parse_message(message_type: Callable[[], MessageT], content: bytes) -> MessageT:
-    """Read a message of the contract.
-
-    Raises:
-        InputError: it is none, or has fields that this server does not know.
-    """
+    """Read a message of the contract, or raise ``InputError``."""
     message = message_type()
     try:
         message.ParseFromString(content)

@@ -25,22 +25,15 @@ _HAS_A_SPAN: Final = ("probability", "weight")  # of places and weights: their s
 
 
 def timeout_ms_of(remaining_s: float | None) -> int | None:
-    """Return the milliseconds until a caller's deadline, where it has one."""
     return None if remaining_s is None else max(1, math.ceil(1000 * remaining_s))
 
 
 def question_of_message(request: answer_pb2.AnswerRequest, remaining_s: float | None) -> Question:
-    """Return the question of a request.
-
-    Raises:
-        InputError: it is none.
-    """
     texts = {"context": request.context, "question": request.question}
     return question_of({**texts, **_fields_of(request), "timeout_ms": timeout_ms_of(remaining_s)})
 
 
 def call_document(request: answer_pb2.AnswerManyRequest, remaining_s: float | None) -> dict[str, Any]:
-    """Return the document of a call with many questions."""
     texts = []
     for text in request.texts:
         questions = []
@@ -69,21 +62,14 @@ def _fields_of(message: Message) -> dict[str, Any]:
 
 
 def record_request_of(request: answer_pb2.FillRecordRequest, remaining_s: float | None) -> RecordRequest:
-    """Return what is asked for.
-
-    Raises:
-        InputError: the schema is no JSON, or is not supported.
-    """
     return RecordRequest(request.context, parse_schema(request.schema), timeout_ms_of(remaining_s))
 
 
 def answer_response(document: dict[str, Any]) -> answer_pb2.AnswerResponse:
-    """Return the response of an answer's document."""
     return answer_pb2.AnswerResponse(**_answer(document))
 
 
 def answers_response(document: dict[str, Any]) -> answer_pb2.AnswerManyResponse:
-    """Return the response of the document of a call's answers."""
     texts = [
         {
             "id": text["id"],
@@ -98,7 +84,6 @@ def answers_response(document: dict[str, Any]) -> answer_pb2.AnswerManyResponse:
 
 
 def word_response(document: dict[str, Any]) -> answer_pb2.AnswerStreamResponse:
-    """Return the response of a word's document."""
     token = {name: value for name, value in document.items() if name != "delta"}
     word = answer_pb2.StreamedWord(token=_message(token), delta=document["delta"])
     return answer_pb2.AnswerStreamResponse(word=word)
@@ -117,7 +102,6 @@ def record_response(document: dict[str, Any]) -> answer_pb2.FillRecordResponse:
 
 
 def model_response(document: dict[str, Any]) -> answer_pb2.GetModelResponse:
-    """Return the response of the model's document."""
     return answer_pb2.GetModelResponse(**{name: value for name, value in document.items() if name != "questions"})
 
 

@@ -51,8 +51,6 @@ class QuestionAnsweringMethods:
         self._guard = guard
 
     async def Answer(self, message: bytes, grpc_context: Context) -> answer_pb2.AnswerResponse:
-        """Answer one question about one context."""
-
         async def run(log: RequestLog) -> answer_pb2.AnswerResponse:
             service = self._get_service()
             question = _read_question(message, grpc_context, service, log)
@@ -65,8 +63,6 @@ class QuestionAnsweringMethods:
     async def AnswerStream(
         self, message: bytes, grpc_context: Context
     ) -> AsyncGenerator[answer_pb2.AnswerStreamResponse, None]:
-        """Answer one question about one context word by word."""
-
         async def run(log: RequestLog) -> AsyncGenerator[answer_pb2.AnswerStreamResponse, None]:
             service = self._get_service()
             question = _read_question(message, grpc_context, service, log)
@@ -86,8 +82,6 @@ class QuestionAnsweringMethods:
                 yield response
 
     async def AnswerMany(self, message: bytes, grpc_context: Context) -> answer_pb2.AnswerManyResponse:
-        """Answer many questions about one or many texts."""
-
         async def run(log: RequestLog) -> answer_pb2.AnswerManyResponse:
             service = self._get_service()
             service.validator.check_size(len(message))
@@ -102,8 +96,6 @@ class QuestionAnsweringMethods:
         return await self._guard.run("AnswerMany", run, answer_pb2.AnswerManyResponse, grpc_context)
 
     async def FillRecord(self, message: bytes, grpc_context: Context) -> answer_pb2.FillRecordResponse:
-        """Fill a record from a text."""
-
         async def run(log: RequestLog) -> answer_pb2.FillRecordResponse:
             service = self._get_service()
             service.validator.check_size(len(message))
@@ -117,8 +109,6 @@ class QuestionAnsweringMethods:
         return await self._guard.run("FillRecord", run, answer_pb2.FillRecordResponse, grpc_context)
 
     async def GetModel(self, message: bytes, grpc_context: Context) -> answer_pb2.GetModelResponse:
-        """Describe the model and its limits."""
-
         async def run(_: RequestLog) -> answer_pb2.GetModelResponse:
             parse_message(answer_pb2.GetModelRequest, message)
             return model_response(model_document(self._get_service().model))
@@ -140,17 +130,12 @@ class QuestionAnsweringMethods:
 
 
 def add_question_answering(servicer: Any, server: Any) -> None:
-    """Register the methods of ``mqan.v1.QuestionAnswering`` with a server."""
     names = ("Answer", "AnswerMany", "AnswerStream", "FillRecord", "GetModel")
     _register(server, SERVICE_NAME, {name: getattr(servicer, name) for name in names})
 
 
 def add_health(servicer: Any, server: Any) -> None:
-    """Register ``servicer.Check`` with a server.
-
-    ``Watch`` is left out: its specification lets a server answer UNIMPLEMENTED, and a stream that never ends would
-    hold up every drain.
-    """
+    """Register ``Check``. ``Watch`` may answer UNIMPLEMENTED, and would never end and hold up every drain."""
     _register(server, HEALTH_SERVICE_NAME, {"Check": servicer.Check})
 
 
