@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import mqan_core
-from mqan_serving.ray_serve.ray_version import TESTED
+from mqan_serving.ray_serve.environment import TESTED
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 DOCUMENTS = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"] + sorted(

@@ -1,7 +1,7 @@
 """``mqan ask``: questions about a text, answered in process or by a server, with each word's source shown."""
 
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -16,6 +16,7 @@ REFUSED: Final = 3
 """Exit status where ``--fail`` is given and the text does not answer."""
 
 
+@asked.asks(before="record")
 def ask(
     questions: Annotated[
         list[str] | None,
@@ -37,16 +38,6 @@ def ask(
     bundle: BundleOption = None,
     provider: Annotated[Provider, typer.Option(help="What this process runs it on.")] = "auto",
     max_answer_tokens: Annotated[int | None, typer.Option(min=1, help="Maximum number of tokens.")] = None,
-    choices: Annotated[
-        str | None,
-        typer.Option("--choices", "-c", metavar="LABELS", help=asked.LABELS_HELP),
-    ] = None,
-    none: Annotated[bool, typer.Option("--none", help=asked.NONE_HELP)] = False,
-    yes_no: Annotated[bool, typer.Option("--yes-no", help=asked.YES_NO_HELP)] = False,
-    scale: Annotated[str | None, typer.Option(metavar="LEVELS", help=asked.SCALE_HELP)] = None,
-    multiple: Annotated[bool, typer.Option("--multiple", help=asked.MULTIPLE_HELP)] = False,
-    sources: Annotated[str | None, typer.Option(metavar="SOURCES", help=asked.SOURCES_HELP)] = None,
-    min_probability: Annotated[float | None, typer.Option(min=0, max=1, help=asked.MIN_PROBABILITY_HELP)] = None,
     record: Annotated[
         str | None,
         typer.Option(metavar="SCHEMA", help="Fill a record: a file with a JSON Schema, or MODULE:CLASS. Prints JSON."),
@@ -63,6 +54,7 @@ def ask(
     fail: Annotated[
         bool, typer.Option("--fail", help="End with status 3 where the text does not answer one of the questions.")
     ] = False,
+    **given: Any,
 ) -> None:
     """Ask about a text; the words of the answer are coloured by their source.
 
@@ -81,18 +73,7 @@ def ask(
         raise typer.BadParameter(f"it says what this process runs on, and {url} answers", param_hint="--provider")
     if file is not None and context is not None:
         raise typer.BadParameter("give --file once")
-    fields = asked.fields_of(
-        choices=choices,
-        yes_no=yes_no,
-        scale=scale,
-        multiple=multiple,
-        none=none,
-        sources=sources,
-        min_probability=min_probability,
-        max_answer_tokens=max_answer_tokens,
-        explain=html is not None,
-        parse=parse,
-    )
+    fields = asked.fields_of(**given, max_answer_tokens=max_answer_tokens, explain=html is not None, parse=parse)
     if record is not None and (questions or fields):
         raise typer.BadParameter("its schema says all that is asked; leave the rest out", param_hint="--record")
     if record is None and not questions and not has_terminal():

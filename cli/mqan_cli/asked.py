@@ -3,7 +3,9 @@
 import importlib
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
@@ -18,15 +20,55 @@ Document = dict[str, Any]
 Parse = Literal["sql", "dialogue_state"]
 
 KINDS: Final = ("choices", "yes_no", "scale", "multiple", "none")
-LABELS_HELP: Final = (
-    "Labels to choose from: LABEL or LABEL=WHAT IT COVERS, separated by commas, or by semicolons if there is one."
-)
-YES_NO_HELP: Final = "Answer with yes or no."
-SCALE_HELP: Final = "Levels to choose from, low to high, separated by commas."
-MULTIPLE_HELP: Final = "Several of the labels can be right."
-NONE_HELP: Final = "None of the labels may be the answer, too."
-SOURCES_HELP: Final = "Where words of a free answer may come from, of context, question and vocabulary."
-MIN_PROBABILITY_HELP: Final = "Give no answer that is less likely."
+LEAST: Final = "min_probability"
+_Value = tuple[Any, tuple[str, ...], dict[str, Any]]
+# The options of a question: the type of what is given, the names that are not made of its own, and the rest.
+_OPTIONS: Final[Mapping[str, _Value]] = {
+    "choices": (str, ("--choices", "-c"), {
+        "metavar": "LABELS",
+        "help": "Labels to choose from: LABEL or LABEL=WHAT IT COVERS, separated by commas, or by semicolons if there "
+        "is one.",
+    }),
+    "none": (bool, ("--none",), {"help": "None of the labels may be the answer, too."}),
+    "yes_no": (bool, ("--yes-no",), {"help": "Answer with yes or no."}),
+    "scale": (str, (), {"metavar": "LEVELS", "help": "Levels to choose from, low to high, separated by commas."}),
+    "multiple": (bool, ("--multiple",), {"help": "Several of the labels can be right."}),
+    "sources": (str, (), {
+        "metavar": "SOURCES",
+        "help": "Where words of a free answer may come from, of context, question and vocabulary.",
+    }),
+    LEAST: (float, (), {"min": 0, "max": 1, "help": "Give no answer that is less likely."}),
+}  # fmt: skip
+
+
+def asks(*, before: str, repeats: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of a question in place of its ``**given``; with ``repeats`` each may come often."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        parameters = list(signature(command, eval_str=True).parameters.values())[:-1]
+        place = [parameter.name for parameter in parameters].index(before)
+        parameters[place:place] = [_parameter(name, *of, repeats=repeats) for name, of in _OPTIONS.items()]
+
+        @wraps(command)
+        def run(**given: Any) -> None:
+            command(**given)
+
+        run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+        return run
+
+    return decorate
+
+
+def _parameter(name: str, kind: Any, names: tuple[str, ...], how: dict[str, Any], *, repeats: bool) -> Parameter:
+    default: Any = None
+    if kind is not bool:
+        kind = (list[kind] if repeats else kind) | None
+    elif repeats:
+        kind, default, how = int, 0, {**how, "count": True, "show_default": False}
+    else:
+        default = False
+    option = typer.Option(default, *names, **how)
+    return Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=option, annotation=kind)
 
 
 def read_choices(text: str) -> list[str | dict[str, str]]:
@@ -36,32 +78,30 @@ def read_choices(text: str) -> list[str | dict[str, str]]:
     return [{"label": label, "description": what} if what else label for label, what in told if label]
 
 
-def fields_of(
-    *,
-    choices: str | None = None,
-    yes_no: bool = False,
-    scale: str | None = None,
-    multiple: bool = False,
-    none: bool = False,
-    sources: str | None = None,
-    min_probability: float | None = None,
-    **more: Any,
-) -> Document:
+def _parts(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+_LISTS: Final[Mapping[str, tuple[Callable[[str], list[Any]], str]]] = {
+    "choices": (read_choices, "label"),
+    "scale": (_parts, "level"),
+    "sources": (_parts, "source"),
+}
+
+
+def fields_of(**given: Any) -> Document:
     """Return what options ask for; what none of them gives is left out, and an empty list refused."""
     from mqan_client import Source
 
-    given: Document = {"multiple": multiple, "none": none, "yes_no": yes_no, "min_probability": min_probability, **more}
     asked = {name: value for name, value in given.items() if value is not None and value is not False}
-    if choices is not None:
-        asked["choices"] = _at_least_one(read_choices(choices), "label", "--choices")
-    if scale is not None:
-        asked["scale"] = _at_least_one(_parts(scale), "level", "--scale")
-    if sources is not None:
-        asked["sources"] = _at_least_one(_parts(sources), "source", "--sources")
-        for name in asked["sources"]:
-            if name not in tuple(Source):
-                known = ", ".join(Source)
-                raise typer.BadParameter(f"{name} is no source; {known} are", param_hint="--sources")
+    for name in _LISTS.keys() & asked.keys():
+        read, what = _LISTS[name]
+        asked[name] = read(asked[name])
+        if not asked[name]:
+            raise typer.BadParameter(f"name at least one {what}", param_hint=f"--{name}")
+    for name in asked.get("sources", ()):
+        if name not in tuple(Source):
+            raise typer.BadParameter(f"{name} is no source; {', '.join(Source)} are", param_hint="--sources")
     return asked
 
 
@@ -79,16 +119,6 @@ def texts_of(asked: Mapping[str, Any]) -> list[str]:
     """Return all that a question has to read: itself, its labels and what these cover."""
     listed = [*asked.get("choices", ()), *asked.get("scale", ())]
     return [asked["question"], *(one if isinstance(one, str) else ": ".join(one.values()) for one in listed)]
-
-
-def _parts(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
-def _at_least_one(listed: list[Any], what: str, option: str) -> list[Any]:
-    if not listed:
-        raise typer.BadParameter(f"name at least one {what}", param_hint=option)
-    return listed
 
 
 def read_schema(given: str, option: str = "--record") -> Any:

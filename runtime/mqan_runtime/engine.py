@@ -236,8 +236,8 @@ class Engine:
         return finish(decoded, request, vocabulary, self._temperatures, row.max_answer_tokens)
 
     def _read_decided(self, row: Row, trace: Trace, first: int) -> list[AnswerToken]:
-        if row.request.request.options.min_probability is not None:
-            return []  # whether there is an answer is known at its end
+        if row.request.request.options.may_be_withheld:
+            return []
         number = count_decided(trace) if self.bundle.vocabulary.refuses else len(trace)
         return read_words(trace[first:number], row.request.request, self.bundle.vocabulary)
 

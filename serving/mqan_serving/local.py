@@ -11,9 +11,8 @@ from grpc_reflection.v1alpha.reflection import SERVICE_NAME, enable_server_refle
 from mqan_serving.keys import ApiKeys
 from mqan_serving.observability.logs import log
 from mqan_serving.observability.metrics import Metrics
-from mqan_serving.rest.exporter import MetricsExporter
 from mqan_serving.rest.http_server import HttpServer, listen
-from mqan_serving.rest.routes import create_rest_app
+from mqan_serving.rest.routes import create_rest_app, export_metrics
 from mqan_serving.rpc import bounds
 from mqan_serving.rpc.guard import RpcGuard
 from mqan_serving.rpc.methods import SERVICE_NAMES, QuestionAnsweringMethods, add_health, add_question_answering
@@ -31,11 +30,10 @@ class LocalServer:
     def __init__(self, service: Service, settings: Settings, metrics: Metrics) -> None:
         self._service = service
         self._settings = settings
-        keys = ApiKeys(settings.api_key_file)
+        self._metrics = metrics
+        self._keys = keys = ApiKeys(settings.api_key_file)
         app = create_rest_app(lambda: service, settings, keys, metrics)
         self._http = HttpServer(app, settings, metrics, settings.drain_timeout_s)
-        self._http_task: asyncio.Task[None] | None = None
-        self._exporter = MetricsExporter(settings, keys, metrics)
         self._grpc = grpc.aio.server(
             options=bounds.server_options(settings), maximum_concurrent_rpcs=bounds.max_calls(settings)
         )
@@ -48,22 +46,20 @@ class LocalServer:
     async def start(self) -> None:
         """Listen on all ports, or raise ``OSError``."""
         settings = self._settings
-        await self._exporter.start()
+        self._exporter = await export_metrics(settings, self._keys, self._metrics)
         listener: socket.socket | None = None
         try:
             listener = listen(settings.host, settings.http_port)
             self._grpc.add_insecure_port(address(settings.host, settings.grpc_port))
         except (OSError, RuntimeError) as error:
-            await self._exporter.stop()
+            await self._exporter.close()
             await self._grpc.stop(None)
             if listener is None:
                 raise
             listener.close()
             raise OSError(f"cannot listen on port {settings.grpc_port}") from error
         await self._grpc.start()
-        self._http_task = asyncio.create_task(self._http.serve([listener]), name="mqan-http")
-        while not self._http.started and not self._http_task.done():
-            await asyncio.sleep(0.005)
+        await self._http.open(listener)
 
     async def stop(self) -> None:
         """Say 'not ready', finish what is in progress, then close all ports."""
@@ -74,9 +70,8 @@ class LocalServer:
         await self._service.drain(settings.drain_timeout_s)
         self._http.should_exit = True
         await self._grpc.stop(_LAST_CALLS_S)
-        if self._http_task is not None:
-            await self._http_task
-        await self._exporter.stop()
+        await self._http.close()
+        await self._exporter.close()
         await self._service.close()
         log("stopped")
 

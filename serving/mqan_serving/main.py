@@ -1,7 +1,10 @@
 """Entry points: check everything that can be checked, start a server, say how to use it, and stop it without loss."""
 
 import gc
+import json
 import os
+import shlex
+import shutil
 import signal
 import sys
 import tempfile
@@ -11,17 +14,18 @@ from pathlib import Path
 
 from mqan_core.bundle import verify_files
 from mqan_core.errors import EngineFailedError
-from mqan_serving.announcement import announce
 from mqan_serving.checks import check_keys, check_ports, make_room_for_files
 from mqan_serving.contract.errors import SettingsError
 from mqan_serving.observability.logs import log, set_up_logs
 from mqan_serving.observability.metrics import Metrics
-from mqan_serving.ray_serve.environment import QUIET_CORE, ray_environment
+from mqan_serving.ray_serve.environment import QUIET_CORE, check_ray, ray_environment
 from mqan_serving.ray_serve.ray_output import hide_chatter
-from mqan_serving.ray_serve.ray_version import check_ray
-from mqan_serving.settings import Settings, find_bundle
+from mqan_serving.settings import Settings, address, find_bundle
 
 _OBJECT_STORE_BYTES = 80 * 1024 * 1024  # the least that Ray takes; requests do not pass through it
+_TEXT, _QUESTION = "The tower is 330 m tall.", "How tall is the tower?"
+_ASK = "mqan"  # the command
+
 _AGAIN_S = 0.1  # until an interruption that was lost comes again
 
 
@@ -147,3 +151,30 @@ def _stop_ray() -> None:
     stop = getattr(sys.modules.get("ray"), "shutdown", None)
     if stop is not None:
         stop()
+
+
+def announce(settings: Settings, what: str) -> None:
+    """Print that a server is ready with ``what`` (the model, and what runs it), and lines to ask it with."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104  asked from here
+    rest, rpc = address(host, settings.http_port), address(host, settings.grpc_port)
+    body = json.dumps({"context": _TEXT, "question": _QUESTION})
+    key = ' -H "authorization: Bearer $MQAN_API_KEY"' if settings.api_key_file else ""
+    url, sent = shlex.quote(f"http://{rest}/v1/answer"), shlex.quote(body)
+    lines = [
+        f"mqan is ready: {what}. REST and a page on {rest}, gRPC on {rpc}. Try:",
+        f"  http://{rest}/",
+        f"  curl {url} -H 'content-type: application/json'{key} -d {sent}",
+        f"  {_command()} ask {shlex.quote(_QUESTION)} --text {shlex.quote(_TEXT)} --server {shlex.quote(f'grpc://{rpc}')}",
+    ]
+    print("\n".join(lines), file=sys.stderr, flush=True)
+
+
+def _command() -> str:
+    installed = Path(sys.executable).parent / _ASK
+    found = shutil.which(_ASK)
+    if found is not None and (not installed.exists() or installed.samefile(found)):
+        return _ASK
+    if not installed.exists():
+        return f"{shlex.quote(sys.executable)} -m mqan_cli.main"
+    here = Path.cwd()
+    return shlex.quote(str(installed.relative_to(here) if installed.is_relative_to(here) else installed))

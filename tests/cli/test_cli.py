@@ -514,9 +514,9 @@ def without_ray(_: str) -> str:
 def test_serve_asks_for_the_ray_it_was_tested_with(
     version: Callable[[str], str], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from mqan_serving.ray_serve import ray_version
+    from mqan_serving.ray_serve import environment
 
-    monkeypatch.setattr(ray_version, "version", version)
+    monkeypatch.setattr(environment, "version", version)
     result = runner.invoke(app, ["serve", "--ray"])
     assert (result.exit_code, result.stdout) == (1, "")
     assert message in result.stderr

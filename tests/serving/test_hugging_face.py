@@ -12,8 +12,7 @@ from huggingface_hub.errors import HfHubHTTPError
 
 from mqan_runtime.engine import Engine
 from mqan_serving.contract.errors import PlacedError
-from mqan_serving.formats.hf_question_answering import MOST_ANSWERS
-from mqan_serving.formats.hf_zero_shot import question_of
+from mqan_serving.formats.hugging_face import MOST_ANSWERS, question_of
 
 TOWER = "🗼 The tower is 330 m tall and was finished in 1889."
 TICKET = "I was charged twice for my order last week and would like one of the payments back."

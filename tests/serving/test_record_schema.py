@@ -12,8 +12,7 @@ import pytest
 from pydantic import AnyUrl, BaseModel, Field
 
 from mqan_core.errors import InputError
-from mqan_serving.records.questions import question_about
-from mqan_serving.records.schema import RecordField, read_schema
+from mqan_serving.records.schema import RecordField, question_about, read_schema
 from mqan_serving.records.values import Kind
 
 

@@ -18,8 +18,7 @@ from mqan_core.answer.types import Answer, AnswerSpan, Source
 from mqan_core.errors import InputError
 from mqan_runtime.engine import Engine
 from mqan_serving.records import filling
-from mqan_serving.records.balance import balanced
-from mqan_serving.records.filling import NOT_SAID, RecordRequest, parse_record
+from mqan_serving.records.filling import NOT_SAID, RecordRequest, balanced, parse_record
 from mqan_serving.records.schema import read_schema
 from mqan_serving.records.values import Kind
 from mqan_serving.rest.openapi import openapi_document

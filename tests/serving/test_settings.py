@@ -14,9 +14,8 @@ from pathlib import Path
 import pytest
 
 from mqan_client import Client
-from mqan_serving.announcement import announce
 from mqan_serving.contract.errors import SettingsError
-from mqan_serving.main import serve_local, serve_ray
+from mqan_serving.main import announce, serve_local, serve_ray
 from mqan_serving.ray_serve.environment import ray_environment
 from mqan_serving.settings import Settings, find_bundle, load_settings
 

@@ -36,6 +36,7 @@ class InOrder(TyperCommand):
         return super().parse_args(ctx, args)
 
 
+@asked.asks(before="schema", repeats=True)
 def batch(
     ctx: typer.Context,
     inputs: Annotated[
@@ -45,13 +46,6 @@ def batch(
     output: Annotated[Path, typer.Option("--output", "-o", help="CSV, TSV, JSONL or Parquet, by its ending.")],
     text: Annotated[str | None, typer.Option("--text", "-t", help="A column, or '{subject} {body}'.")] = None,
     question: Annotated[Texts, typer.Option("--question", "-q", help="QUESTION or NAME=QUESTION.")] = None,
-    choices: Annotated[Texts, typer.Option("--choices", "-c", metavar="LABELS", help=asked.LABELS_HELP)] = None,
-    yes_no: Annotated[int, typer.Option("--yes-no", count=True, show_default=False, help=asked.YES_NO_HELP)] = 0,
-    scale: Annotated[Texts, typer.Option(metavar="LEVELS", help=asked.SCALE_HELP)] = None,
-    multiple: Annotated[int, typer.Option("--multiple", count=True, show_default=False, help=asked.MULTIPLE_HELP)] = 0,
-    none: Annotated[int, typer.Option("--none", count=True, show_default=False, help=asked.NONE_HELP)] = 0,
-    sources: Annotated[Texts, typer.Option(metavar="SOURCES", help=asked.SOURCES_HELP)] = None,
-    min_probability: Annotated[list[float] | None, typer.Option(min=0, max=1, help=asked.MIN_PROBABILITY_HELP)] = None,
     schema: Annotated[str | None, typer.Option(help="Fill a record: a JSON Schema, or MODULE:CLASS.")] = None,
     ask: Annotated[Path | None, typer.Option(help="YAML: questions, and fields of a record, by name.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write a page to look the rows through, too.")] = None,
@@ -59,6 +53,7 @@ def batch(
     bundle: Annotated[Path | None, typer.Option(help="Folder of the model, if not the default bundle.")] = None,
     ray: Annotated[bool, typer.Option("--ray", help="Answer on Ray: the cluster of RAY_ADDRESS, or here.")] = False,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes, or calls to a server at a time.")] = None,
+    **given: Any,
 ) -> None:
     """Ask about every row of a table, or every file of a folder. The same command goes on where a run was killed.
 
@@ -79,9 +74,8 @@ def batch(
     journal_path = output.with_name(output.name + SUFFIX)
     if output.exists() and not journal_path.exists():
         raise typer.BadParameter(f"{output} is there already: remove it, or give another", param_hint="--output")
-    given: dict[str, Any] = {"yes_no": [True] * yes_no, "multiple": [True] * multiple, "none": [True] * none}
-    given |= {"question": question, "choices": choices, "scale": scale, "sources": sources}
-    values = {name: iter(some) for name, some in {**given, "min_probability": min_probability}.items() if some}
+    counted = {name: [True] * value if isinstance(value, int) else value for name, value in given.items()}
+    values = {name: iter(some) for name, some in {"question": question, **counted}.items() if some}
     plan = read_plan([(name, next(values[name])) for name in ctx.meta[_ORDER] if name in values], schema, ask)
     rows = Rows(inputs, text, plan.columns)
     if ray and STANDARD_INPUT in inputs:

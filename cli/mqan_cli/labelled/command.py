@@ -6,6 +6,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, Final
 
+from mqan_cli.asked import LEAST
 from mqan_cli.batch.inputs import Rows
 from mqan_cli.errors import CommandError
 from mqan_cli.html_page import marked
@@ -54,8 +55,8 @@ def _sentences(scores: dict[str, Any]) -> tuple[str, str]:
     )
     found, wanted = scores["threshold"], _share(scores["wanted"])
     if found is None:
-        return right, f"No min_probability leaves answers of which {wanted} are right."
-    how = f"With min_probability {found['threshold']:.4f}" if found["threshold"] else "Without min_probability"
+        return right, f"No {LEAST} leaves answers of which {wanted} are right."
+    how = f"With {LEAST} {found['threshold']:.4f}" if found["threshold"] else f"Without {LEAST}"
     rows = f"{found['rows']} of {scores['rows']} rows are answered"
     return right, f"{how}, {rows}, {_share(found['accuracy'])} of them rightly; {wanted} is wanted."
 
@@ -77,7 +78,7 @@ def _tables(scores: dict[str, Any]) -> Iterator[tuple[str, list[list[str]]]]:
     heading = f"Probability and truth; calibration error {scores['calibration_error']:.2f}"
     yield heading, [["probability", "rows", "mean", "right"], *bins]
     curve = [[f"{at['threshold']:.2f}", _share(at["answered"]), _share(at["accuracy"])] for at in scores["curve"]]
-    yield "What a least probability leaves", [["min_probability", "answered", "right of them"], *curve]
+    yield "What a least probability leaves", [[LEAST, "answered", "right of them"], *curve]
 
 
 def _lines(scores: dict[str, Any]) -> Iterator[str]:

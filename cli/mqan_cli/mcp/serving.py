@@ -1,6 +1,5 @@
 """Puts the tools on a transport: standard input and output, or streamable HTTP on a port."""
 
-import asyncio
 import signal
 import sys
 from contextlib import AbstractAsyncContextManager
@@ -89,11 +88,10 @@ async def _serve_http(server: MCPServer, settings: Settings, endpoint: Endpoint,
     except OSError as error:
         raise SettingsError(f"cannot listen on {shown}: {error.strerror}; give another --host or --port") from None
     async with server.session_manager.run():
-        serving = asyncio.create_task(http.serve([listener]), name="mqan-mcp")
+        await http.open(listener)
         print(f"mqan is ready: MCP on http://{shown}{_PATH}", file=sys.stderr, flush=True)
         await wait_for_end(health)
-        http.should_exit = True
-        await serving
+        await http.close()
 
 
 class _Guard:

@@ -10,6 +10,7 @@ from mqan_client.errors import ClientError
 from mqan_client.questions import (
     Asked,
     AskedQuestion,
+    AskedRecord,
     Schema,
     in_tuples,
     question_document,
@@ -80,10 +81,10 @@ class AsyncClient:
         )
 
     async def fill_record(
-        self, context: str, schema: Schema, *, min_probability: float | None = None, timeout_s: float | None = None
+        self, context: str, schema: Schema, *, timeout_s: float | None = None, **asked: Unpack[AskedRecord]
     ) -> Record:
         """Fill a record of named fields from a text, as ``Client.fill_record`` does."""
-        request = record_document(context, schema, min_probability)
+        request = record_document(context, schema, **asked)
         return read(Record, await self._transport.call("FillRecord", request, self._time(timeout_s)))
 
     async def fill_records(
@@ -93,11 +94,11 @@ class AsyncClient:
         *,
         concurrency: int = DEFAULT_CONCURRENCY,
         progress: Progress | None = None,
-        min_probability: float | None = None,
         timeout_s: float | None = None,
+        **asked: Unpack[AskedRecord],
     ) -> list[Record | ClientError]:
         """Fill a record from each of many texts, as ``Client.fill_records`` does."""
-        checked = record_document("", schema, min_probability)["schema"]
+        checked = record_document("", schema, **asked)["schema"]
         return await do_many(
             lambda text: self.fill_record(text, checked, timeout_s=timeout_s), texts, concurrency, progress
         )

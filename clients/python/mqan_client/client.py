@@ -21,7 +21,7 @@ from typing import Any, Self, TypeVar, Unpack
 
 from mqan_client.async_client import DEFAULT_CONCURRENCY, DEFAULT_TIMEOUT_S, DEFAULT_URL, AsyncClient, Progress, do_many
 from mqan_client.errors import ClientError
-from mqan_client.questions import Asked, AskedQuestion, Schema, in_tuples, record_document
+from mqan_client.questions import Asked, AskedQuestion, AskedRecord, Schema, in_tuples, record_document
 from mqan_client.results import Answer, Model, Record, StreamedWord
 from mqan_client.transport import Retries
 
@@ -57,12 +57,7 @@ class Client:
 
         Args:
             timeout_s: longest duration of this call; the client's when None.
-            asked: what else is asked for: ``choices`` (labels, or ``Choice`` with descriptions), of which ``multiple``
-                may be right, or ``none``; ``yes_no``; ``scale`` (levels, low to high); ``sources`` that words may come
-                from; ``contiguous``, one unbroken quotation only; ``all``, every place that answers; ``alternatives``,
-                how many of the next best quotations; ``explain``, what each step looked at; ``parse`` ("sql" or
-                "dialogue_state"), what the answer is to be read as; ``min_probability``, below which there is no
-                answer; ``max_answer_tokens``.
+            asked: what else is asked for, as ``Asked`` says.
 
         Raises:
             ClientError: there is no answer; the class says whose fault it is.
@@ -76,7 +71,7 @@ class Client:
 
         Yields each word as soon as it is decided, then the whole answer, whose tokens these words are; no word is taken
         back. Whoever closes the iterator cancels the call. Answers that are decided whole come with all their words
-        at once: choices, ``contiguous``, ``all``, ``min_probability``.
+        at once: choices, ``contiguous``, ``all``, a least probability.
 
         >>> for part in client.answer_stream("The tower is 330 m tall.", "How tall is it?"):
         ...     print(part.delta if isinstance(part, StreamedWord) else f" ({part.probability:.2f})", end="")
@@ -129,7 +124,7 @@ class Client:
         return self.do_many(ask, pairs, concurrency=concurrency, progress=progress)
 
     def fill_record(
-        self, context: str, schema: Schema, *, min_probability: float | None = None, timeout_s: float | None = None
+        self, context: str, schema: Schema, *, timeout_s: float | None = None, **asked: Unpack[AskedRecord]
     ) -> Record:
         """Fill a record of named fields from a text, each value with its place in the text.
 
@@ -137,15 +132,13 @@ class Client:
             schema: a JSON Schema of an object, or a class that has ``model_json_schema()``, such as a model of
                 pydantic. ``ask`` in a field is its question; without it the question is made from ``description``, or
                 from the name and the type.
-            min_probability: of a value; a less likely one is left out. ``x-min-probability`` in a field is its own.
+            asked: what else is asked for, as ``AskedRecord`` says.
 
         Raises:
             InvalidRequestError: the schema is not supported; the message names the field.
             ClientError: there is no record; the class says whose fault it is.
         """
-        return _wait_for(
-            self._asking.fill_record(context, schema, min_probability=min_probability, timeout_s=timeout_s)
-        )
+        return _wait_for(self._asking.fill_record(context, schema, timeout_s=timeout_s, **asked))
 
     def fill_records(
         self,
@@ -154,8 +147,8 @@ class Client:
         *,
         concurrency: int = DEFAULT_CONCURRENCY,
         progress: Progress | None = None,
-        min_probability: float | None = None,
         timeout_s: float | None = None,
+        **asked: Unpack[AskedRecord],
     ) -> list[Record | ClientError]:
         """Fill a record from each of many texts, several at a time; an error takes the place of a record.
 
@@ -163,7 +156,7 @@ class Client:
 
         All else is as of ``fill_record`` and ``answer_many``.
         """
-        checked = record_document("", schema, min_probability)["schema"]
+        checked = record_document("", schema, **asked)["schema"]
 
         async def fill(asking: AsyncClient, text: str) -> Record:
             return await asking.fill_record(text, checked, timeout_s=timeout_s)

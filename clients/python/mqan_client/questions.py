@@ -35,18 +35,24 @@ class Asked(TypedDict, total=False):
     """The options of a question, as ``Client.answer`` takes them."""
 
     max_answer_tokens: int | None
-    choices: Sequence[str | Choice] | None
-    multiple: bool
+    choices: Sequence[str | Choice] | None  # labels, or labels with descriptions
+    multiple: bool  # several of them may be right
     yes_no: bool
-    scale: Sequence[str] | None
-    sources: Sequence[Source | str] | None
-    contiguous: bool
-    all: bool
-    alternatives: int
-    explain: bool
-    parse: Literal["sql", "dialogue_state"] | None
-    min_probability: float | None
-    none: bool
+    scale: Sequence[str] | None  # levels, low to high
+    sources: Sequence[Source | str] | None  # that words may come from
+    contiguous: bool  # one unbroken quotation only
+    all: bool  # every place that answers
+    alternatives: int  # how many of the next best quotations
+    explain: bool  # what each step looked at
+    parse: Literal["sql", "dialogue_state"] | None  # what the answer is to be read as
+    min_probability: float | None  # below which there is no answer
+    none: bool  # none of the choices may be right, too
+
+
+class AskedRecord(TypedDict, total=False):
+    """The options of a record; a field of it may have an ``x-min-probability`` of its own."""
+
+    min_probability: float | None  # of a value; a less likely one is left out
 
 
 class AskedQuestion(Asked, total=False):

@@ -90,8 +90,8 @@ class Place:
 class ChoiceProbability:
     """How likely one of the choices is.
 
-    ``probability`` is its share of all choices, which sum to 1; of the choices and ``none`` for yes and no, and with
-    ``none`` or ``min_probability``; with ``multiple`` how likely it is by itself.
+    ``probability`` is its share of all choices, which sum to 1; of the choices and ``none`` for yes and no, and where
+    there may be none; with ``multiple`` how likely it is by itself.
     """
 
     label: str

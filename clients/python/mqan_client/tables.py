@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 from mqan_client.async_client import DEFAULT_CONCURRENCY, AsyncClient, Progress
 from mqan_client.client import Client
 from mqan_client.errors import ClientError, InvalidRequestError
-from mqan_client.questions import Asked, AskedQuestion, Schema, in_tuples, question_documents, record_document
+from mqan_client.questions import (
+    Asked,
+    AskedQuestion,
+    AskedRecord,
+    Schema,
+    in_tuples,
+    question_documents,
+    record_document,
+)
 from mqan_client.results import Answer, AnswerSpan, RecordField, Source
 
 if TYPE_CHECKING:
@@ -68,8 +76,8 @@ def record_column(
     *,
     concurrency: int = DEFAULT_CONCURRENCY,
     progress: Progress | None = None,
-    min_probability: float | None = None,
     timeout_s: float | None = None,
+    **asked: Unpack[AskedRecord],
 ) -> "pd.DataFrame":
     """Fill a record from each text of a column.
 
@@ -82,7 +90,7 @@ def record_column(
         ``NAME_start`` and ``NAME_end`` of the first quotation; ``NAME_reason``, why there is no value. ``error`` has
         the message where a text failed. Two columns of one name are refused.
     """
-    whole = record_document("", schema, min_probability)["schema"]
+    whole = record_document("", schema, **asked)["schema"]
     names = whole.get("properties", {})
     columns = [_column(name, "value", part) for name in names for part in _of_field(None)] + ["error"]
     if twice := [name for name in columns if columns.count(name) > 1]:

@@ -75,14 +75,15 @@ def _complete(answer: Answer, request: Request, decoded: Decoded) -> Answer:
     in_order = tuple(of_label[choice.label] for choice in options.choices)
     answer = replace(answer, choices=in_order, is_multiple=options.multiple)
     if options.multiple:
-        answer = several(answer, options.min_probability)
+        answer = several(answer, options.least)
     else:
         if answer.choices:
             answer = replace(answer, choices=_normalised(answer.choices))
         if options.is_scale:
             expected = sum(level * c.among_choices for level, c in enumerate(answer.choices, start=1))
             answer = replace(answer, expected=expected)
-        answer = _withhold(answer, options.min_probability)
+        if answer.answered and answer.probability < options.least:
+            answer = replace(_unanswered(answer), explanation=())  # of words that are not given
     if not answer.chosen:
         return answer
     evidence = decoded.evidence or Attended(decoded.attention_C)
@@ -94,14 +95,7 @@ def _complete(answer: Answer, request: Request, decoded: Decoded) -> Answer:
     return replace(answer, choices=tuple(replace(c, evidence=found.get(c.label, ())) for c in answer.choices))
 
 
-def _withhold(answer: Answer, min_probability: float | None) -> Answer:
-    if answer.answered and min_probability is not None and answer.probability < min_probability:
-        return replace(_unanswered(answer), explanation=())  # of words that are not given
-    return answer
-
-
-def several(answer: Answer, min_probability: float | None = None) -> Answer:
-    least = HOLDS if min_probability is None else min_probability
+def several(answer: Answer, least: float = 0.0) -> Answer:
     holding = [choice for choice in answer.choices if choice.against_refusal > HOLDS]
     chosen = tuple(choice.label for choice in holding if choice.against_refusal >= least)
     decided = chosen or [choice.label for choice in holding]  # those that are withheld, too

@@ -65,7 +65,7 @@ def quote(answer: Answer, scores: QuotationScores, options: Options, request: Re
         if not found or (options.refuses and refusal > starts.max()):
             answer = Answer("", refusal, (), (), False, answered=False, refusal=refusal)
         elif options.every:
-            least = max(options.min_probability or 0.0, LEAST_SHARE * found[0].probability)
+            least = max(options.least, LEAST_SHARE * found[0].probability)
             answer = replace(_joined(found, least, request), refusal=refusal)
         else:
             answer = replace(_composed(found[0], request), refusal=refusal)

@@ -33,8 +33,18 @@ class Options:
     none: bool = False  # none of the choices may be the answer; see ``may_be_none``
 
     @property
+    def may_be_withheld(self) -> bool:
+        """Whether it is known at an answer's end only if it is given."""
+        return self.min_probability is not None
+
+    @property
+    def least(self) -> float:
+        """The probability that an answer has to have."""
+        return self.min_probability or 0.0
+
+    @property
     def may_be_none(self) -> bool:
-        return self.none or self.min_probability is not None or is_yes_no([choice.label for choice in self.choices])
+        return self.none or self.may_be_withheld or is_yes_no([choice.label for choice in self.choices])
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -46,7 +56,7 @@ class Options:
             "contiguous": self.contiguous,
             "all": self.every,
             "alternatives": self.alternatives > 0,
-            "min_probability": self.min_probability is not None,
+            "min_probability": self.may_be_withheld,
             "explain": self.explain,
             "none": self.none,
         }

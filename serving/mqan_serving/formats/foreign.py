@@ -16,7 +16,7 @@ from mqan_serving.contract.calls import check_shared
 from mqan_serving.contract.errors import CODES_OF_ANSWER, ERRORS, Failure
 from mqan_serving.contract.model import Model
 from mqan_serving.contract.questions import json_body
-from mqan_serving.formats import decisions, hf_question_answering, hf_zero_shot
+from mqan_serving.formats import decisions, hugging_face
 from mqan_serving.formats.adapting import Asked, answers_of, asked_texts
 from mqan_serving.formats.error_bodies import body_of
 from mqan_serving.observability.logs import RequestLog, answer_and_log
@@ -77,16 +77,16 @@ FORMATS: Final = (
         "/v1/hf/question-answering",
         "hfQuestionAnswering",
         "Quote an answer as Hugging Face's question-answering task does",
-        hf_question_answering.parse,
-        hf_question_answering.respond,
+        hugging_face.parse_quotation,
+        hugging_face.respond_quotation,
         _EITHER,
     ),
     Format(
         "/v1/hf/zero-shot-classification",
         "hfZeroShotClassification",
         "Choose among labels as transformers' zero-shot-classification pipeline does",
-        hf_zero_shot.parse,
-        hf_zero_shot.respond,
+        hugging_face.parse_labels,
+        hugging_face.respond_labels,
         _EITHER,
     ),
 )

@@ -24,11 +24,10 @@ from mqan_serving.contract.errors import ServingError, SettingsError, StartError
 from mqan_serving.keys import ApiKeys
 from mqan_serving.observability.logs import set_up_logs
 from mqan_serving.observability.metrics import FOLDER_VARIABLE, Metrics
+from mqan_serving.ray_serve.environment import check_ray
 from mqan_serving.ray_serve.haproxy import stop_listening
 from mqan_serving.ray_serve.loopback import restrict_replica
-from mqan_serving.ray_serve.ray_version import check_ray
-from mqan_serving.rest.exporter import MetricsExporter
-from mqan_serving.rest.routes import create_rest_app
+from mqan_serving.rest.routes import create_rest_app, export_metrics
 from mqan_serving.rpc.bounds import bound_servers_of_ray, max_calls
 from mqan_serving.rpc.guard import RpcGuard
 from mqan_serving.rpc.methods import QuestionAnsweringMethods
@@ -58,13 +57,12 @@ class Ingress(QuestionAnsweringMethods):
         self._service: Service | None = None
         self._keys = ApiKeys(self._settings.api_key_file)
         self._metrics = Metrics()
-        self._exporter = MetricsExporter(self._settings, self._keys, self._metrics)
         super().__init__(self._opened_service, RpcGuard(self._settings, self._keys, self._metrics))
 
     async def __serve_build_asgi_app__(self) -> Any:
         """Open the bundle and return the REST application; Ray calls this once, before any request."""
         self._service = await open_service(find_bundle(self._settings), self._settings, self._metrics)
-        await self._exporter.start()
+        self._exporter = await export_metrics(self._settings, self._keys, self._metrics)
         return create_rest_app(
             self._opened_service,
             self._settings,

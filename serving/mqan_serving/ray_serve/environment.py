@@ -1,4 +1,7 @@
-"""The environment that Ray and HAProxy are started in, and what they need of the machine."""
+"""The environment that Ray and HAProxy are started in, and what they need of the machine.
+
+Private parts of Ray are used (``loopback.py``, ``rpc/bounds.py``), which change from one minor version to the next.
+"""
 
 import importlib.util
 import math
@@ -7,7 +10,9 @@ import resource
 import secrets
 from collections.abc import Mapping
 from contextlib import ExitStack
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Final
 
 from mqan_serving.checks import bind
 from mqan_serving.contract.errors import SettingsError
@@ -16,6 +21,7 @@ from mqan_serving.ray_serve.haproxy import ADMIN_SOCKET
 from mqan_serving.ray_serve.loopback import loopback_environment
 from mqan_serving.settings import Settings
 
+TESTED: Final = "2.60"  # of Ray; pyproject.toml pins it
 QUIET_CORE = "NONE"  # lines of gRPC's core are no JSON; what fails is told by the calls that fail
 _LOG_FILE_BYTES = 64 * 1024 * 1024
 _PATIENCE_S = 30  # of HAProxy with a caller who neither sends nor reads, beyond the longest wait for an answer
@@ -24,6 +30,20 @@ _SOCKET_PATH_BYTES = 107  # the most that Linux takes
 _RAY_FOLDER = "0" * 56  # as long as the name that Ray gives a folder of its own
 _SOCKET_SUFFIX = ".1234567.tmp"  # HAProxy's, while it makes one
 _ANY = "0.0.0.0"  # noqa: S104  only asks whether ports are free
+
+
+def check_ray() -> None:
+    """Refuse to go on without Ray, or with another minor version of it than the tested one."""
+    without = "or serve without Ray: mqan serve"
+    try:
+        found = version("ray")
+    except PackageNotFoundError:
+        raise SettingsError(f"Ray is not installed: pip install 'mqan[serve]', {without}") from None
+    if found.split(".")[:2] != TESTED.split("."):
+        raise SettingsError(
+            f"Ray {found} is installed, but this server uses private parts of Ray {TESTED}: "
+            f"pip install 'ray[serve]~={TESTED}.0', {without}"
+        )
 
 
 def ray_environment(settings: Settings, run_folder: Path, claims: ExitStack) -> Mapping[str, str]:

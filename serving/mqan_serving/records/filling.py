@@ -13,7 +13,6 @@ from mqan_serving.contract.calls import AskedText, Item, check_names, check_shar
 from mqan_serving.contract.errors import AnsweringError, Failure, refuse
 from mqan_serving.contract.questions import ChoiceField, Question, read_object
 from mqan_serving.records.amounts import Knows, NoValueError
-from mqan_serving.records.balance import balanced
 from mqan_serving.records.schema import RecordField, read_schema, shown_name
 from mqan_serving.records.values import NEAR_CHARS, Kind, Normalized, is_of_kind, read_value
 from mqan_serving.service.many import Outcome
@@ -21,6 +20,8 @@ from mqan_serving.service.many import Outcome
 NOT_SAID: Final = "The text does not say."
 _MOST_TRIED: Final = 4  # quotations beside the likeliest one, where that is nothing of the field's type
 _FIELDS: Final = frozenset({"context", "schema", "timeout_ms"})
+_CLOSINGS: Final = {"(": ")", "[": "]", "{": "}"}
+_MARKS: Final = frozenset('"“”„«»')
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +157,9 @@ def _refused(field: RecordField, failure: Failure) -> AnsweringError:
 
 def _fill(context: str, field: RecordField, answer: Answer, knows: Knows) -> FilledField:
     found = _found(context, field, answer, knows)
-    if not found.answered or found.probability >= field.min_probability:
+    if not found.answered or found.probability >= field.least:
         return found
-    reason = f"Unsure: its probability is below {field.min_probability:g}."
+    reason = f"Unsure: its probability is below {field.least:g}."
     return replace(found, answered=False, value=_nothing(field.kind), reason=reason)
 
 
@@ -222,3 +223,59 @@ def _values(fields: Sequence[RecordField], filled: Sequence[FilledField]) -> dic
         for field, found in zip(fields, filled, strict=True)
         if found.value is not None or field.is_nullable
     }
+
+
+def balanced(context: str, span: AnswerSpan) -> AnswerSpan:
+    """Return a quotation with both of its brackets and quotation marks, or none: a reader may cut one off at an end.
+
+    A bracket or mark that the context has no other half of, as in a list that is numbered ``a)``, is left as it is,
+    unless it stands at an end.
+    """
+    start, end = _with_marks(context, *_with_brackets(context, span.start, span.end))
+    text = context[start:end]
+    end -= len(text) - len(text.rstrip())
+    start += len(text) - len(text.lstrip())
+    text = context[start:end]
+    return replace(span, start=start, end=end, text=text) if any(map(str.isalnum, text)) else span
+
+
+def _with_brackets(context: str, start: int, end: int) -> tuple[int, int]:
+    opened: list[int] = []
+    unopened: list[int] = []
+    for place in range(start, end):
+        if context[place] in _CLOSINGS:
+            opened.append(place)
+        elif context[place] in _CLOSINGS.values():
+            if opened and _CLOSINGS[context[opened[-1]]] == context[place]:
+                opened.pop()
+            else:
+                unopened.append(place)
+    first, last = start, end
+    if unopened:
+        if start and _CLOSINGS.get(context[start - 1]) == context[unopened[0]]:
+            first -= 1
+        elif unopened[-1] == end - 1:
+            last -= 1
+    if opened:
+        closing = _CLOSINGS[context[opened[-1]]]
+        if context[end : end + 1] == closing:
+            last += 1
+        elif opened[0] == start:
+            first += 1
+        elif opened[0] == end - 1 or closing in context[end:]:
+            last = opened[0]
+    return first, last
+
+
+def _with_marks(context: str, start: int, end: int) -> tuple[int, int]:
+    places = [place for place in range(start, end) if context[place] in _MARKS]
+    if len(places) % 2 == 0:
+        return start, end
+    if context[end : end + 1] in _MARKS:
+        return start, end + 1
+    if start and context[start - 1] in _MARKS:
+        return start - 1, end
+    if places[0] == start:
+        return start + 1, end
+    is_inch = context[end - 2 : end - 1].isdigit()
+    return (start, end - 1) if places[-1] == end - 1 and not is_inch else (start, end)

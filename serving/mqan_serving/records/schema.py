@@ -13,6 +13,7 @@ probability that a value may have.
 """
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -24,8 +25,10 @@ from mqan_core.ask.options import MOST_CHOICES
 from mqan_core.errors import InputError
 from mqan_serving.contract.calls import MOST_QUESTIONS
 from mqan_serving.contract.errors import refuse
-from mqan_serving.records.questions import question_about
 from mqan_serving.records.values import Kind
+
+_WORDS: Final = re.compile(r"[A-Z]{2,}(?![a-z])|[A-Z]?[^\W\d_A-Z]+|[A-Z]|\d+")
+_OPENINGS: Final = ("the ", "a ", "an ", "its ", "his ", "her ", "their ", "your ", "our ", "all ")
 
 _MOST_NAME: Final = 200  # characters
 _MOST_SHOWN: Final = 60  # of a name in a message
@@ -79,7 +82,7 @@ class RecordField:
     is_nullable: bool
     options: Mapping[str, Any]  # of a choice, the value of each label
     bounds: SchemaValidator | None
-    min_probability: float
+    least: float  # probability that a value may have
 
 
 def read_schema(schema: Any) -> list[RecordField]:
@@ -308,3 +311,38 @@ def _check_known(where: str, node: Mapping[str, Any], known: frozenset[str]) -> 
 
 def _refuse(where: str, why: str) -> InputError:
     return refuse("unsupported_schema", "schema", f"{where} {why}.")
+
+
+def question_about(name: str, kind: Kind, description: str) -> str:
+    """Return what to ask about a field, by its name (``due_date``, ``dueDate``) and its description, if any."""
+    told = description.strip()
+    if not _WORDS.search(told):
+        return _about_name(name, kind)
+    if told.endswith("?"):
+        return told
+    return _about_description(told.rstrip("."), kind)
+
+
+def _about_description(told: str, kind: Kind) -> str:
+    if kind is Kind.YES_NO:
+        return f"{told}?"
+    is_written_small = told[:2] == told[:2].capitalize() and told[1:2].islower()  # not an abbreviation
+    subject = told[0].lower() + told[1:] if is_written_small else told
+    verb = "are" if kind in (Kind.TEXTS, Kind.CHOICES) else "is"
+    return f"What {verb} {subject if subject.startswith(_OPENINGS) else f'the {subject}'}?"
+
+
+def _about_name(name: str, kind: Kind) -> str:
+    words = [word if len(word) > 1 and word.isupper() else word.lower() for word in _WORDS.findall(name)] or [name]
+    first, *others = words
+    rest = " ".join(others)
+    said = " ".join(words)
+    if kind is Kind.YES_NO:
+        if others and first in ("is", "has", "does", "can", "will", "was", "are"):
+            return f"Does it have {rest}?" if first == "has" else f"{first.capitalize()} it {rest}?"
+        return f"Is it {said}?"
+    if kind is Kind.INTEGER:
+        counted = rest.removeprefix("of ") if first in ("num", "number", "count") and others else said
+        if counted.endswith("s"):
+            return f"How many {counted}?"
+    return f"What are the {said}?" if kind in (Kind.TEXTS, Kind.CHOICES) else f"What is the {said}?"

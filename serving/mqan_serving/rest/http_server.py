@@ -159,6 +159,18 @@ class HttpServer(uvicorn.Server):
             timeout_graceful_shutdown=int(grace_s) + 1,
         )
         super().__init__(config)
+        self._serving: asyncio.Task[None] | None = None
+
+    async def open(self, listener: socket.socket) -> None:
+        self._serving = asyncio.create_task(self.serve([listener]), name="mqan-http")
+        while not self.started and not self._serving.done():
+            await asyncio.sleep(0.005)
+
+    async def close(self) -> None:
+        """Finish what is in progress."""
+        self.should_exit = True
+        if self._serving is not None:
+            await self._serving
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:

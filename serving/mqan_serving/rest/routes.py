@@ -33,6 +33,7 @@ from mqan_serving.records.documents import RECORD_RESPONSES, RECORD_SCHEMA, Reco
 from mqan_serving.records.filling import ask_record, parse_record, record_of
 from mqan_serving.rest.events import MEDIA_TYPE, EventStream
 from mqan_serving.rest.gateway import METRICS_PATH, Gateway, failure_response, meant_path
+from mqan_serving.rest.http_server import HttpServer, listen
 from mqan_serving.service.answer_service import Service
 from mqan_serving.service.many import answers_document
 from mqan_serving.service.streaming import stream_answer
@@ -41,6 +42,7 @@ from mqan_serving.settings import Settings
 ResultT = TypeVar("ResultT")
 Responses = dict[int | str, dict[str, Any]]
 
+_EXPORT_GRACE_S = 1.0
 _CLIENT_GONE = 499  # never seen by anyone; the usual status of such requests in logs
 
 _DESCRIPTION = """Answers a natural-language question about a text and says where every word of the answer came from.
@@ -99,10 +101,14 @@ def create_rest_app(
     return app
 
 
-def create_metrics_app(settings: Settings, keys: ApiKeys, metrics: Metrics) -> FastAPI:
+async def export_metrics(settings: Settings, keys: ApiKeys, metrics: Metrics) -> HttpServer:
+    """Tell the metrics of this machine on a port that its replicas share: a cluster's public ones answer from any."""
     app = _create_app(settings, keys, metrics, openapi_url=None)
     _add_metrics(app, metrics)
-    return app
+    server = HttpServer(app, settings, metrics, _EXPORT_GRACE_S)
+    if settings.metrics_port is not None:
+        await server.open(listen(settings.host, settings.metrics_port, shared=True))
+    return server
 
 
 def _create_app(
