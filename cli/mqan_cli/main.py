@@ -72,7 +72,6 @@ def serve(
     http_port: Annotated[int | None, typer.Option(help="Port for REST.")] = None,
     grpc_port: Annotated[int | None, typer.Option(help="Port for gRPC.")] = None,
     ray: Annotated[bool, typer.Option("--ray/--local", help="Serve on Ray Serve, or in this one process.")] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Also print Ray's own log.")] = False,
 ) -> None:
     """Serve a bundle over REST and gRPC, in one process; --ray, with the extra `serve`, starts several on Ray Serve.
 
@@ -85,7 +84,7 @@ def serve(
     given = {"bundle": bundle, "host": host, "http_port": http_port, "grpc_port": grpc_port}
     settings = load_settings(**{name: value for name, value in given.items() if value is not None})
     if ray:
-        serve_ray(settings, verbose=verbose)
+        serve_ray(settings)
     else:
         serve_local(settings)
 

@@ -19,7 +19,6 @@ from mqan_serving.contract.errors import SettingsError
 from mqan_serving.observability.logs import log, set_up_logs
 from mqan_serving.observability.metrics import Metrics
 from mqan_serving.ray_serve.environment import QUIET_CORE, check_ray, ray_environment
-from mqan_serving.ray_serve.ray_output import hide_chatter
 from mqan_serving.settings import Settings, address, find_bundle
 
 _OBJECT_STORE_BYTES = 80 * 1024 * 1024  # the least that Ray takes; requests do not pass through it
@@ -69,10 +68,8 @@ async def _run_local(folder: Path, settings: Settings) -> None:
         raise EngineFailedError("the engine has failed; start the server again")
 
 
-def serve_ray(settings: Settings, *, verbose: bool = False) -> None:
+def serve_ray(settings: Settings) -> None:
     """Serve with Ray Serve on this machine until SIGTERM or SIGINT; a second one does not wait for what is in progress.
-
-    With ``verbose`` what Ray's own processes say while all is well is printed, too.
 
     Raises:
         SettingsError: a setting cannot be met.
@@ -107,7 +104,7 @@ def serve_ray(settings: Settings, *, verbose: bool = False) -> None:
                 given,
                 metrics_folder,
                 object_store_bytes=_OBJECT_STORE_BYTES,
-                once_connected=_interrupt_on_signals if verbose else _interrupt_quietly,
+                once_connected=_interrupt_on_signals,
             )
             is_serving = True
             model = f"{bundle.manifest.name} {bundle.manifest.version}"
@@ -139,11 +136,6 @@ def _interrupt_on_signals() -> None:
         signal.signal(number, interrupt)
     # Python drops what is raised in a finalizer or a callback, such as those of each import: the signal would be lost.
     sys.unraisablehook = interrupt_again
-
-
-def _interrupt_quietly() -> None:
-    _interrupt_on_signals()
-    hide_chatter()
 
 
 def _stop_ray() -> None:

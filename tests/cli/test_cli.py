@@ -471,7 +471,7 @@ def test_serve_passes_settings_on(monkeypatch: pytest.MonkeyPatch, flag: list[st
 
     served: list[Any] = []
     monkeypatch.setattr(mqan_serving.main, "serve_local", lambda settings: served.append(("local", settings)))
-    monkeypatch.setattr(mqan_serving.main, "serve_ray", lambda settings, verbose: served.append(("ray", settings)))
+    monkeypatch.setattr(mqan_serving.main, "serve_ray", lambda settings: served.append(("ray", settings)))
     monkeypatch.setenv("MQAN_GRPC_PORT", "9001")
     result = runner.invoke(app, ["serve", *flag, "--http-port", "8001"])
     assert result.exit_code == 0
