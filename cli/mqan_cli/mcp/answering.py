@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mcp.server.mcpserver.exceptions import ToolError
@@ -68,14 +69,13 @@ class LocalAnswerer:
 
     async def fill(self, context: str, schema: Document) -> Document:
         from mqan_serving.records.documents import record_document
-        from mqan_serving.records.filling import RecordRequest, ask_record, record_of
+        from mqan_serving.records.filling import RecordRequest, fill_record
         from mqan_serving.records.schema import read_schema
         from mqan_serving.service.many import answer_texts
 
         with _failures_told():
             asked = RecordRequest(context, tuple(read_schema(schema)), None)
-            texts = await ask_record(asked, self._service.limits.max_request_bytes)
-            found = record_of(asked, await answer_texts(self._service, texts), self._service.knows)
+            found = await fill_record(asked, self._service, partial(answer_texts, self._service))
         return record_document(found, self._service.model)
 
 

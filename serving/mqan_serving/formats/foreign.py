@@ -135,7 +135,7 @@ def _answering(spoken: Format, respond: Respond, wait: Wait) -> Callable[[Reques
             number = sum(len(choice.label) for row in rows for choice in row.question.options.choices)
             check_shared(number, service.limits.max_request_bytes, "body", "The labels of all texts together")
             texts = asked_texts([row.question for row in rows])
-            outcomes = await wait(request, answer_and_log(service, texts, log))
+            outcomes = await wait(request, answer_and_log(service, log, texts))
             found = answers_of(chain.from_iterable(outcomes), rows)
             return await service.aside(
                 len(body), lambda: json_response(spoken.respond(rows, found, service.model.name))

@@ -118,7 +118,7 @@ def add_inference_routes(
             body = await request.body()
             asked, tensors = _read(body, request.headers.get(_HEADER))
             texts = await service.aside(len(body), lambda: _texts_of(service, asked, tensors))
-            outcomes = await wait(request, answer_and_log(service, texts, log))
+            outcomes = await wait(request, answer_and_log(service, log, texts))
             return await service.aside(len(body), lambda: _response(asked, outcomes, service.model))
 
         return await respond(request, run, _MEDIA_TYPES)

@@ -194,7 +194,7 @@ class RequestLog:
         return round(self.timeline.elapsed_s * 1000, 2)
 
 
-async def answer_and_log(service: Service, texts: Sequence[AskedText], log: RequestLog) -> list[list[Outcome]]:
+async def answer_and_log(service: Service, log: RequestLog, texts: Sequence[AskedText]) -> list[list[Outcome]]:
     """Answer the questions of a call, and note them; errors are those of ``answer_texts``."""
     log.note_call(texts)
     outcomes = await answer_texts(service, texts)

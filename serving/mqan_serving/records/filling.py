@@ -1,7 +1,7 @@
 """Records: a schema of named fields, filled from one text in one call, each value with its place in the text."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -15,8 +15,10 @@ from mqan_serving.contract.questions import ChoiceField, Question, read_object
 from mqan_serving.records.amounts import Knows, NoValueError
 from mqan_serving.records.schema import RecordField, read_schema, shown_name
 from mqan_serving.records.values import NEAR_CHARS, Kind, Normalized, is_of_kind, read_value
+from mqan_serving.service.answer_service import Service
 from mqan_serving.service.many import Outcome
 
+Answering = Callable[[list[AskedText]], Awaitable[list[list[Outcome]]]]  # of the questions of a call
 NOT_SAID: Final = "The text does not say."
 _MOST_TRIED: Final = 4  # quotations beside the likeliest one, where that is nothing of the field's type
 _FIELDS: Final = frozenset({"context", "schema", "timeout_ms"})
@@ -84,31 +86,25 @@ def parse_schema(text: str) -> tuple[RecordField, ...]:
     return tuple(read_schema(schema))
 
 
-async def ask_record(request: RecordRequest, max_chars: int) -> list[AskedText]:
-    """Return the questions of all fields of a record, to be answered side by side.
+async def fill_record(request: RecordRequest, service: Service, answer: Answering) -> Record:
+    """Fill a record by the answers to the questions of all its fields; an error names the field.
 
-    All labels together have at most ``max_chars``: many fields can refer to one enum, which the body has once.
-
-    Raises:
-        InputError: a question or label cannot be asked; the message names the field.
+    All labels together have as many characters as a request may: many fields can refer to one enum, which stands there
+    once.
     """
     questions = []
     for field in request.fields:
         questions.append(_ask(request, field))
         await asyncio.sleep(0)  # 255 labels take a millisecond: others are answered between fields
     number = sum(len(choice.label) for question in questions for choice in question.options.choices)
-    check_shared(number, max_chars, "schema", "The enums of all fields")
-    return [AskedText(None, tuple(Item(None, question) for question in questions))]
-
-
-def record_of(request: RecordRequest, outcomes: Sequence[Sequence[Outcome]], knows: Knows) -> Record:
-    """Return the record of a text whose fields were asked; one without an answer raises ``AnsweringError``."""
+    check_shared(number, service.limits.max_request_bytes, "schema", "The enums of all fields")
+    [outcomes] = await answer([AskedText(None, tuple(Item(None, question) for question in questions))])
     answers = []
-    for field, outcome in zip(request.fields, outcomes[0], strict=True):
+    for field, outcome in zip(request.fields, outcomes, strict=True):
         if not isinstance(outcome.result, Answer):
             raise _refused(field, outcome.result)
         answers.append(outcome.result)
-    return fill_fields(request, answers, knows)
+    return fill_fields(request, answers, service.knows)
 
 
 def ask_fields(request: RecordRequest) -> list[Question]:

@@ -30,7 +30,7 @@ from mqan_serving.observability.metrics import CONTENT_TYPE, Metrics
 from mqan_serving.pages import Page, load_playground
 from mqan_serving.pages.reference import render_reference
 from mqan_serving.records.documents import RECORD_RESPONSES, RECORD_SCHEMA, RecordDocument, record_document
-from mqan_serving.records.filling import ask_record, parse_record, record_of
+from mqan_serving.records.filling import fill_record, parse_record
 from mqan_serving.rest.events import MEDIA_TYPE, EventStream
 from mqan_serving.rest.gateway import METRICS_PATH, Gateway, failure_response, meant_path
 from mqan_serving.rest.http_server import HttpServer, listen
@@ -176,16 +176,15 @@ async def _answer(request: Request, service: Service, log: RequestLog) -> Writte
 async def _answer_many(request: Request, service: Service, log: RequestLog) -> Written:
     body = await request.body()
     texts = await service.aside(len(body), lambda: texts_of(read_object(body)))
-    outcomes = await _while_connected(request, answer_and_log(service, texts, log))
+    outcomes = await _while_connected(request, answer_and_log(service, log, texts))
     return await service.aside(len(body), lambda: json_response(answers_document(texts, outcomes, service.model)))
 
 
 async def _fill(request: Request, service: Service, log: RequestLog) -> Written:
     body = await request.body()
     wanted = await service.aside(len(body), lambda: parse_record(body))
-    texts = await ask_record(wanted, service.limits.max_request_bytes)
-    outcomes = await _while_connected(request, answer_and_log(service, texts, log))
-    return record_document(record_of(wanted, outcomes, service.knows), service.model)
+    filling = fill_record(wanted, service, partial(answer_and_log, service, log))
+    return record_document(await _while_connected(request, filling), service.model)
 
 
 def _add_own_routes(app: FastAPI, get_service: Callable[[], Service], dependencies: list[Any]) -> None:

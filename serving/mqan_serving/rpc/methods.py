@@ -6,6 +6,7 @@ context on which the status is set.
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 import grpc
@@ -21,7 +22,7 @@ from mqan_serving.contract.model import model_document
 from mqan_serving.contract.questions import Question
 from mqan_serving.observability.logs import RequestLog, answer_and_log
 from mqan_serving.records.documents import record_document
-from mqan_serving.records.filling import ask_record, record_of
+from mqan_serving.records.filling import fill_record
 from mqan_serving.rpc.guard import Context, RpcGuard, parse_message, remaining_s_of, sparing
 from mqan_serving.rpc.messages import (
     answer_response,
@@ -88,7 +89,7 @@ class QuestionAnsweringMethods:
             request = parse_message(answer_pb2.AnswerManyRequest, message)
             remaining_s = remaining_s_of(grpc_context)
             texts = await service.aside(len(message), lambda: texts_of(call_document(request, remaining_s)))
-            outcomes = await answer_and_log(service, texts, log)
+            outcomes = await answer_and_log(service, log, texts)
             return await service.aside(
                 len(message), lambda: answers_response(answers_document(texts, outcomes, service.model))
             )
@@ -102,9 +103,8 @@ class QuestionAnsweringMethods:
             request = record_request_of(
                 parse_message(answer_pb2.FillRecordRequest, message), remaining_s_of(grpc_context)
             )
-            texts = await ask_record(request, service.limits.max_request_bytes)
-            outcomes = await answer_and_log(service, texts, log)
-            return record_response(record_document(record_of(request, outcomes, service.knows), service.model))
+            record = await fill_record(request, service, partial(answer_and_log, service, log))
+            return record_response(record_document(record, service.model))
 
         return await self._guard.run("FillRecord", run, answer_pb2.FillRecordResponse, grpc_context)
 
