@@ -13,7 +13,7 @@ import stat
 import threading
 import weakref
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 
 from mqan_serving.contract.errors import ServingError, SettingsError
 from mqan_serving.observability.logs import log
@@ -48,9 +48,7 @@ class ApiKeys:
         self._state = _state_of(file)
         self._hashes = read_keys(file)
         self._seen, self._seen_at = self._state, monotonic()
-        ended = threading.Event()
-        weakref.finalize(self, ended.set)
-        threading.Thread(target=_watch, args=(weakref.ref(self), ended), name="mqan-keys", daemon=True).start()
+        threading.Thread(target=_watch, args=(weakref.ref(self),), name="mqan-keys", daemon=True).start()
 
     def authenticate(self, authorization: str | None) -> str | None:
         """Return the name of the key in ``Bearer KEY``, None without a file; an unknown one is refused."""
@@ -91,10 +89,10 @@ class ApiKeys:
             log("keys reloaded", keys=len(hashes))
 
 
-def _watch(keys: "weakref.ref[ApiKeys]", ended: threading.Event) -> None:
-    while not ended.wait(_LOOK_PERIOD_S):
-        looking = keys()
-        if looking is None:
+def _watch(keys: "weakref.ref[ApiKeys]") -> None:
+    while True:
+        sleep(_LOOK_PERIOD_S)
+        if (looking := keys()) is None:
             return
         try:
             looking.look()

@@ -22,6 +22,7 @@ from typing import Final
 from mqan_core.answer.types import Span
 from mqan_core.text.tokens import has_words
 
+_any_case = partial(re.compile, flags=re.IGNORECASE)
 _LONGEST: Final = 60  # characters of a label within a line
 _MOST_WORDS: Final = 8  # of it
 _LONGEST_LINE: Final = 200  # characters of a label in a line of its own
@@ -38,7 +39,7 @@ _QUOTED: Final = re.compile(  # whole labels: not the inches and apostrophes wit
 _BRACKETS: Final = {"[": "]", "{": "}", "(": ")"}
 
 _BEGINS = r"(?:\A|(?<=[.?!:;] )|(?<=[(\n])|(?<=\r\n))"  # a sentence, a line or brackets
-_ANNOUNCED = re.compile(
+_ANNOUNCED = _any_case(
     _BEGINS + r"(?:please )?(?:"
     r"(?:choose|pick)(?: one| an answer)?(?: of| from| among| between)(?: these)?(?: ?: ?| )"
     r"|(?:(?:choose|pick|select|answer with|reply with|respond with) )?(?:one|one (?:of|from))"
@@ -47,37 +48,31 @@ _ANNOUNCED = re.compile(
     r"|answer with one of "
     r"|(?:your |the )?(?:possible |allowed |valid )?(?:answers|options|choices|labels|categories)(?: are ?: ?| ?: ?)"
     r"|your choices are "
-    r")",
-    re.IGNORECASE,
+    r")"
 )
-_ANNOUNCES_LINES = re.compile(
-    r"\b(?:which|choose|pick|select|answers|options|choices|labels|categories)\b", re.IGNORECASE
-)
+_ANNOUNCES_LINES = _any_case(r"\b(?:which|choose|pick|select|answers|options|choices|labels|categories)\b")
 _SENTENCE_END = re.compile(
     r"(?<!\b[A-Z])(?<!\b(?:St|Dr|Mr|Ms|Mt|vs|No))(?<!\b(?:Mrs|Hon))[.?!] (?=[A-Z])"
     r"|[?] |[.] (?=(?:what|which|who|how) )|\r?\n"
 )
-_ASKS = re.compile(r"(which)\b|what\b", re.IGNORECASE)
-_ASKS_OTHERWISE = re.compile(  # for several, or for something about what stands after the colon
+_ASKS = _any_case(r"(which)\b|what\b")
+_ASKS_OTHERWISE = _any_case(  # for several, or for something about what stands after the colon
     r"\b(?:all|any|apply|are|claim|compare|correct|each|fields|following|keys|mean|means|order|paraphrase|said|say|says|stand"
-    r"|statement|these|those|translate|true|write|wrote)\b",
-    re.IGNORECASE,
+    r"|statement|these|those|translate|true|write|wrote)\b"
 )
-_HINT = re.compile(  # how a hint on the answer's form begins, and what a sentence goes on with
+_HINT = _any_case(  # how a hint on the answer's form begins, and what a sentence goes on with
     r"(?:a few|and|answer|as|at|by|can|could|did|do|does|don't|few|fewer|first|for|from|full|give|has|have|he|how|i|if"
     r"|ignore|in|include|is|it|its|just|keep|leave|less|me|more|my|no|not|on|one|only|please|quote|reply|round|say|she"
     r"|short|should|so|state|tell|that|then|they|this|to|use|was|we|were|what|when|where|which|who|why|will|with|write|you"
-    r"|your)\b",
-    re.IGNORECASE,
+    r"|your)\b"
 )
-_YES_NO = re.compile(
+_YES_NO = _any_case(
     r"(?:,|;|:|\?|\.|!|-) ?[(\[]?(?:please )?(?:(?:answer|reply)(?: with)? )?(yes ?(?:/|,? or |,) ?no)[)\]]?,?"
     r"(?: please)?[.?!:]? ?\Z"
-    r"| [(\[](yes ?(?:/|,? or |,) ?no)[)\]][.?!:]? ?\Z",
-    re.IGNORECASE,
+    r"| [(\[](yes ?(?:/|,? or |,) ?no)[)\]][.?!:]? ?\Z"
 )
 _LINE = re.compile(r"(?:[-–*•]|(\d{1,3})[.)]|\(?([A-Za-z])[.)]) ?(?=\S)")
-_LAST_LINE = re.compile(r"\n[^\S\n]*(?:your )?(?:answer|label|category|choice)\s?:?\s*\Z", re.IGNORECASE)
+_LAST_LINE = _any_case(r"\n[^\S\n]*(?:your )?(?:answer|label|category|choice)\s?:?\s*\Z")
 _OR = re.compile(r",? or ")
 _LEADING = re.compile(r"(?:or|and) ")
 _AND = re.compile(r" and ")

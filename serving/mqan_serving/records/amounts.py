@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import Final
 
 from price_parser._currencies import CURRENCY_CODES
@@ -42,36 +43,33 @@ class Quoted:
         return self.after.partition("\n")[0]
 
 
+any_case = partial(re.compile, flags=re.IGNORECASE)
+
 _MOST_DIGITS: Final = 15  # that a floating-point number holds exactly
 _NUMBER: Final = re.compile(r"\d+(?:[.,'’]\d+| \d{3}(?!\d))*")
 _GROUPED: Final = re.compile(r"(?!0)\d{1,3}(?:([.,' ])\d{3})(?:\1\d{3})*")  # in thousands
-_THREE_DECIMALS: Final = re.compile(  # or more; of dollars and pounds in prices of fuel and rates of exchange
+_THREE_DECIMALS: Final = any_case(  # or more; of dollars and pounds in prices of fuel and rates of exchange
     r"(?<![A-Za-z])(?:KWD?|BHD|OMR|JOD|TND|LYD|IQD|KD|BD|JD|LD|DT|dinars?|rials?|BTC|XBT|ETH"
-    r"|USD|AUD|CAD|NZD|GBP|dollars?|pounds?)(?![a-z])|[₿$£]",
-    re.IGNORECASE,
+    r"|USD|AUD|CAD|NZD|GBP|dollars?|pounds?)(?![a-z])|[₿$£]"
 )
-NUMBER_WORDS: Final[Mapping[str, int]] = {
-    word: number
-    for number, word in enumerate(
-        ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"],
-    )
-}
-_MORE_WORDS: Final = re.compile(r"(?:\wty|hundred|thousand|million|point)(?:\s+and)?[\s-]*$", re.IGNORECASE)
+_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+NUMBER_WORDS: Final[Mapping[str, int]] = {word: number for number, word in enumerate(_WORDS)}
+_MORE_WORDS: Final = any_case(r"(?:\wty|hundred|thousand|million|point)(?:\s+and)?[\s-]*$")
 
 _DASHES: Final = r"\-−‒–‐‑﹣－"
 _DASH: Final = f"[{_DASHES}]"
 _DASH_IN_FRONT: Final = re.compile(
     rf"(.?)({_DASH})(\s*)(?:[^\W\d_]{{0,3}}[^\w\s{_DASHES}]|[^\W\d_]{{1,3}})?\s*$", re.DOTALL
 )
-_MINUS: Final = re.compile(r"\b(?:minus|negative)\s*(?:[^\W\d_]{0,3}[^\w\s]|[^\W\d_]{1,3})?\s*$", re.IGNORECASE)
+_MINUS: Final = any_case(r"\b(?:minus|negative)\s*(?:[^\W\d_]{0,3}[^\w\s]|[^\W\d_]{1,3})?\s*$")
 _POINT_IN_FRONT: Final = re.compile(rf"(?:^|[\s(\[+$€£¥₹]|{_DASH})\.$")
-_ABBREVIATION: Final = re.compile(r"\b(?:rs|kr|fr|no|nr|ca|approx)\.$", re.IGNORECASE)
+_ABBREVIATION: Final = any_case(r"\b(?:rs|kr|fr|no|nr|ca|approx)\.$")
 _CUT_IN_FRONT: Final = re.compile(rf"\d(?:[.,'’:/⁄]|{_DASH})$")
-_CUT_BEHIND: Final = re.compile(rf"(?:[.,'’:/⁄^]|{_DASH}[^\w\s]?|e[-+]?)\d|\^|\s*[×x*·]\s*10\b", re.IGNORECASE)
+_CUT_BEHIND: Final = any_case(rf"(?:[.,'’:/⁄^]|{_DASH}[^\w\s]?|e[-+]?)\d|\^|\s*[×x*·]\s*10\b")
 _DATE_IN_FRONT: Final = re.compile(r"\d([./-])\d{1,2}\1$")
 _DATE_BEHIND: Final = re.compile(r"([./-])\d{1,2}\1\d{1,2}(?!\d)")
 _IN_BRACKETS: Final = re.compile(r"\s*(?:[A-Z]{3}|[^\w\s]{0,3})\s*")  # beside the digits
-_SHARE: Final = re.compile(r"[\s-]*(?:%|per\s?cent\b|pct\b)", re.IGNORECASE)
+_SHARE: Final = any_case(r"[\s-]*(?:%|per\s?cent\b|pct\b)")
 _SHARE_LABEL: Final = re.compile(r"\D*\d+(?:[.,]\d+)?\s?%\s?[:=](?=\s?\D?\D?\D?\s?\d)")  # 19 %: 76.00 EUR
 
 # What is known to leave a number as it is.
@@ -98,10 +96,9 @@ _BEHIND_CURRENCY: Final = re.compile(rf"(?:{_CURRENCY})\s+([^\W\d_]+)\.?\s*$")
 _WORD_OR_MARK: Final = re.compile(rf"[^\W\d_]+|\d|[^\w\s]|{WIDE_GAP}")
 _END_MARKS: Final = frozenset(f'.,;:!?…()[]{{}}"“”|{WIDE_GAP}')
 _BETWEEN_PHRASES: Final = frozenset("-–—/+*=<>")  # after white space
-_END_WORD: Final = re.compile(  # of what a number counts
+_END_WORD: Final = any_case(  # of what a number counts
     "a|after|an|and|as|at|because|before|but|by|during|for|from|had|has|have|he|i|if|in|is|it|not|of|off|on|or|per|she"
-    "|since|so|than|that|the|they|this|to|until|was|we|were|when|which|who|will|with|you",
-    re.IGNORECASE,
+    "|since|so|than|that|the|they|this|to|until|was|we|were|when|which|who|will|with|you"
 )
 _ENDINGS: Final = (("", ""), ("s", ""), ("es", ""), ("ies", "y"), ("ed", ""), ("d", ""))  # of other forms
 _LONGEST_WORD: Final = 20  # characters; longer ones are cut, and multiply nothing
@@ -110,75 +107,45 @@ _MOST_OUTSIDE: Final = 2  # words after a quotation that can belong to its numbe
 # Known words and signs that change a number, and what a quotation with them is told to have or be.
 _CODES: Final = "EUR|USD|GBP|CHF"
 _MULTIPLIES: Final = re.compile("bill|bin|bio|crore|kun|mia|mil|mill|tis|tri")  # English words, too
-
-
 _MULTIPLIED: Final = "has a word that multiplies its number"
-_CHANGED_BEHIND: Final = [
-    (
-        re.compile(
-            r"\s?k(?:\b|(?=eur|usd|€))|[\s-]*(?:hundred|thousand|million|billion|trillion|dozen|lakh|lac|crore)s?\b"
-            r"|[\s-]?(?:mn|mio|mln|mil|mrd|bn|bln|tn|trn|tril|tsd|thsd|(?-i:M))\b|(?-i:[BT])\b",
-            re.IGNORECASE,
-        ).match,
-        _MULTIPLIED,
-    ),
-    (
-        re.compile(
-            r"[\s-]*(?:(?:and|&)[\s-]+)?(?:(?:an?|one|two|three|\d+)[\s-]+)?"
-            r"(?:half|halves|quarters?|thirds?|fourths?|fifths?|sixths?|eighths?|tenths?|hundredths?|thousandths?)\b"
-            r"|\s+(?:(?:and|&)\s+)?\d+[/⁄]\d|\s+point\s",
-            re.IGNORECASE,
-        ).match,
-        "has a fraction or a power after its number",
-    ),
-    (
-        re.compile(
-            r"[\s-]*(?:degrees?|°?\s?[CF]\b|°)?[^\d\n.,;]{0,12}\bbelow\s+(?:zero|freezing)\b", re.IGNORECASE
-        ).match,
-        "is below zero, as the words after it say",
-    ),
-    (re.compile(rf"{_DASH}(?!\w)", re.IGNORECASE).match, "has a sign after its number"),
-    (
-        re.compile(
-            r"\s+(?:or|to|plus|minus|times|less|over|(?:divided|multiplied)\s+by)\s+[€$£]?\d|\s+to\s+the\b"
-            r"|\s+(?:squared|cubed)\b",
-            re.IGNORECASE,
-        ).match,
-        "is part of a range, or a power",
-    ),
-]
-_CHANGED_MONEY_BEHIND: Final = [  # after other numbers these are units: m stands for metres
-    (
-        re.compile(
-            r"[\s-]*(?:[kmbtlc]|mm|bil|cr|grand|thou|cents?|ct|p|pence)\b(?![.'’-]\w)|\s*¢"
-            rf"|(?-i:\s?[TKM](?:{_CODES}|[€$£])|\s?(?:{_CODES}|[€$£])\s?[km]\b)",
-            re.IGNORECASE,
-        ).match,
-        _MULTIPLIED,
-    ),
-    (_SHARE.match, "is a share, not an amount of money"),
-]
-_CHANGED_IN_FRONT: Final = [
-    (
-        re.compile(
-            r"\b(?:half|third|quarter|twice|thrice|double|triple)(?:\s+(?:of|the|a|an|about))*\s+[€$£]?$"
-            r"|\d\s*[×*·÷/^]\s+$|\d\s+(?:or|to)\s+[€$£]?$|\bbetween\s+[€$£]?$",
-            re.IGNORECASE,
-        ).search,
-        "has a word or sign in front that may change its number",
-    )
-]
-_CHANGED_MONEY_IN_FRONT: Final = [  # $m 3.2, EUR million 5, KEUR 5
-    (
-        re.compile(
-            r"(?:\b(?:thousand|thsd|million|billion|trillion|tril|lakh|lac|crore|mio|mln|mrd|bn|bln|trn|tsd)s?\b\.?"
-            rf"|(?:[€$£¥₹]|\b(?:{_CODES}|Rs\.?|INR|JPY))\s?(?:[kmbt]|mn|tn)|\b[TKM](?:{_CODES}))"
-            rf"[\s:]*(?:[€$£¥₹]|{_CODES})?\s*$",
-            re.IGNORECASE,
-        ).search,
-        "has a word or letter in front that multiplies its number",
-    )
-]
+_BEHIND: Final = (
+    (any_case(
+        r"\s?k(?:\b|(?=eur|usd|€))|[\s-]*(?:hundred|thousand|million|billion|trillion|dozen|lakh|lac|crore)s?\b"
+        r"|[\s-]?(?:mn|mio|mln|mil|mrd|bn|bln|tn|trn|tril|tsd|thsd|(?-i:M))\b|(?-i:[BT])\b"
+    ), _MULTIPLIED),
+    (any_case(
+        r"[\s-]*(?:(?:and|&)[\s-]+)?(?:(?:an?|one|two|three|\d+)[\s-]+)?"
+        r"(?:half|halves|quarters?|thirds?|fourths?|fifths?|sixths?|eighths?|tenths?|hundredths?|thousandths?)\b"
+        r"|\s+(?:(?:and|&)\s+)?\d+[/⁄]\d|\s+point\s"
+    ), "has a fraction or a power after its number"),
+    (any_case(r"[\s-]*(?:degrees?|°?\s?[CF]\b|°)?[^\d\n.,;]{0,12}\bbelow\s+(?:zero|freezing)\b"),
+     "is below zero, as the words after it say"),
+    (any_case(rf"{_DASH}(?!\w)"), "has a sign after its number"),
+    (any_case(
+        r"\s+(?:or|to|plus|minus|times|less|over|(?:divided|multiplied)\s+by)\s+[€$£]?\d|\s+to\s+the\b"
+        r"|\s+(?:squared|cubed)\b"
+    ), "is part of a range, or a power"),
+)  # fmt: skip
+_BEHIND_MONEY: Final = (  # after other numbers these are units: m stands for metres
+    (any_case(
+        r"[\s-]*(?:[kmbtlc]|mm|bil|cr|grand|thou|cents?|ct|p|pence)\b(?![.'’-]\w)|\s*¢"
+        rf"|(?-i:\s?[TKM](?:{_CODES}|[€$£])|\s?(?:{_CODES}|[€$£])\s?[km]\b)"
+    ), _MULTIPLIED),
+    (_SHARE, "is a share, not an amount of money"),
+)  # fmt: skip
+_IN_FRONT: Final = (
+    (any_case(
+        r"\b(?:half|third|quarter|twice|thrice|double|triple)(?:\s+(?:of|the|a|an|about))*\s+[€$£]?$"
+        r"|\d\s*[×*·÷/^]\s+$|\d\s+(?:or|to)\s+[€$£]?$|\bbetween\s+[€$£]?$"
+    ), "has a word or sign in front that may change its number"),
+)  # fmt: skip
+_IN_FRONT_OF_MONEY: Final = (  # $m 3.2, EUR million 5, KEUR 5
+    (any_case(
+        r"(?:\b(?:thousand|thsd|million|billion|trillion|tril|lakh|lac|crore|mio|mln|mrd|bn|bln|trn|tsd)s?\b\.?"
+        rf"|(?:[€$£¥₹]|\b(?:{_CODES}|Rs\.?|INR|JPY))\s?(?:[kmbt]|mn|tn)|\b[TKM](?:{_CODES}))"
+        rf"[\s:]*(?:[€$£¥₹]|{_CODES})?\s*$"
+    ), "has a word or letter in front that multiplies its number"),
+)  # fmt: skip
 
 
 def read_amount(quoted: Quoted, *, is_money: bool, is_whole: bool = False) -> tuple[Decimal, str | None]:
@@ -272,8 +239,8 @@ def _check_in_front(front: str, knows: Knows, *, is_money: bool, is_year: bool) 
     is_plain = last in _PLAIN_IN_FRONT or last.isspace() or last.isalpha() or (is_year and last == "/")
     if last and not (is_plain or unicodedata.category(last) in ("Sc", "Ps", "Pi") or _EMPHASIS.search(front)):
         raise NoValueError("has something directly in front of its number that may change it")
-    for changes, reason in [*_CHANGED_IN_FRONT, *(_CHANGED_MONEY_IN_FRONT if is_money else ())]:
-        if changes(front):
+    for changes, reason in (*_IN_FRONT, *(_IN_FRONT_OF_MONEY if is_money else ())):
+        if changes.search(front):
             raise NoValueError(reason)
     found = _BEHIND_CURRENCY.search(front)
     if found and not (_is_unit(found[1]) or _is_english(found[1], knows)):
@@ -285,8 +252,8 @@ def _check_behind(inside: str, quoted: Quoted, *, is_money: bool, is_year: bool)
     behind = inside + quoted.line_after
     if unicodedata.category(behind.lstrip()[:1] or " ") == "No":
         raise NoValueError("has a fraction or a power after its number")
-    for changes, reason in [*_CHANGED_BEHIND, *(_CHANGED_MONEY_BEHIND if is_money else ())]:
-        if changes(behind):
+    for changes, reason in (*_BEHIND, *(_BEHIND_MONEY if is_money else ())):
+        if changes.match(behind):
             raise NoValueError(reason)
     if behind and not (is_year or _PLAIN_BEHIND.match(behind) or unicodedata.category(behind[0]) == "Sc"):
         raise NoValueError("has something directly behind its number that may change it")

@@ -6,7 +6,7 @@ from typing import Final
 
 from dateutil.parser import parser, parserinfo
 
-from mqan_serving.records.amounts import NoValueError
+from mqan_serving.records.amounts import NoValueError, any_case
 
 _Order = tuple[bool, bool]  # whether the day comes before the month, and the year before both
 _MONTH_FIRST: Final[_Order] = (False, False)
@@ -15,49 +15,46 @@ _YEAR_MONTH_DAY: Final[_Order] = (False, True)
 _DEFAULTS: Final = (datetime(2000, 1, 1, 0), datetime(2004, 2, 2, 1))  # leap years; what differs was not in the text
 _YEAR_FIRST: Final = re.compile(r"\d{4}([-/. ])\s?\d{1,2}\1\s?\d{1,2}(?!\d)|\d{8}(?!\d)")
 _DOTS: Final = re.compile(r"\d{1,2}\.\s?\d{1,2}\.\s?\d{2,4}")  # are written where the day comes first
-_TIME_WITH_DOT: Final = re.compile(
-    r"(?<![\d.])(?:(\d{1,2})\.([0-5]\d)(?=\s*[ap]\.?m\b)|([12]\d)[.:]([0-5]\d)\s*(?:h|hrs)\b\.?)", re.IGNORECASE
+_TIME_WITH_DOT: Final = any_case(
+    r"(?<![\d.])(?:(\d{1,2})\.([0-5]\d)(?=\s*[ap]\.?m\b)|([12]\d)[.:]([0-5]\d)\s*(?:h|hrs)\b\.?)"
 )
 _UTC: Final = re.compile(r"(?<![A-Za-z])(?:UTC|GMT|Z)\s?(?=[+-]\d)")  # else read as POSIX does: UTC+2 is west
-_MONTH: Final = re.compile(r"\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b", re.IGNORECASE)
-_DAYS: Final = re.compile(r"\b\d{1,2}(?:[snrt][tdh])?(?:\s*(?:[-‒–—/&]|and|or|to)\s*|,)\d{1,2}(?![\d:])", re.IGNORECASE)
+_MONTH: Final = any_case(r"\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b")
+_DAYS: Final = any_case(r"\b\d{1,2}(?:[snrt][tdh])?(?:\s*(?:[-‒–—/&]|and|or|to)\s*|,)\d{1,2}(?![\d:])")
 _DATES: Final = re.compile(r"\d{4}-\d\d-\d\d\s*[-‒–—/]\s*\d|\d([./])\d{1,2}\1\d{4}\s*[-‒–—/]\s*\d(?!\d?:)")
 _SHORT_YEAR: Final = re.compile(r"\d\d-\d\d?-\d\d?(?!\d)|\d{6}(?!\d)")  # may be ISO's order
 _TWO_DIGITS: Final = re.compile(r"(?<!\d)\d\d(?!\d)")
 _YEAR: Final = re.compile(r"(?<![\d+])[12]\d{3}(?!\d)")
 _CLOCK_OR_YEAR: Final = re.compile(r"[^\s,]\s1[0-5][0-5]\d$")  # 12 May 1145
-_NOON: Final = re.compile(r"\b(?:12 )?noon\b", re.IGNORECASE)
+_NOON: Final = any_case(r"\b(?:12 )?noon\b")
 _NUMERIC_DATE: Final = re.compile(r"\d{1,4}([-/.])\s?\d{1,2}\1\s?\d{1,4}|(?<!\d)\d{8}(?!\d)")
 _CLOCK: Final = r"(?<![\d:])(?:\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?:\s?[ap]m\b)?|\d{1,2}\s?[ap]m\b)"
-_TIME: Final = re.compile(_CLOCK, re.IGNORECASE)
+_TIME: Final = any_case(_CLOCK)
 _ISO_TIME: Final = re.compile(r"\dT\d\d")
 _BETWEEN: Final = r"\s*(?:[-‒–—/&]|to\b|and\b|or\b|until\b|till\b)\s*"
-_TIMES: Final = re.compile(
-    rf"{_CLOCK}{_BETWEEN}\d{{1,2}}(?!\d)|(?<!\d)\d{{1,2}}{_BETWEEN}{_CLOCK}|,\s*\d{{1,2}},\s*{_CLOCK}|\d{{1,2}}\s*[-‒–—]\s*\d{{1,2}}$",
-    re.IGNORECASE,
+_TIMES: Final = any_case(
+    rf"{_CLOCK}{_BETWEEN}\d{{1,2}}(?!\d)|(?<!\d)\d{{1,2}}{_BETWEEN}{_CLOCK}|,\s*\d{{1,2}},\s*{_CLOCK}|\d{{1,2}}\s*[-‒–—]\s*\d{{1,2}}$"
 )
-_ORDINAL: Final = re.compile(r"\b\d{1,2}(?:st|nd|rd|th)\b", re.IGNORECASE)
-_LENGTH: Final = re.compile(
-    r"\d\s?(?:h|hrs?|hours?|m|mins?|minutes?|s|secs?|seconds?)\b|\d\s?h\s?\d|(?:hours?|minutes?|mins?|seconds?)\b",
-    re.IGNORECASE,
+_ORDINAL: Final = any_case(r"\b\d{1,2}(?:st|nd|rd|th)\b")
+_LENGTH: Final = any_case(
+    r"\d\s?(?:h|hrs?|hours?|m|mins?|minutes?|s|secs?|seconds?)\b|\d\s?h\s?\d|(?:hours?|minutes?|mins?|seconds?)\b"
 )
 _OFFSET: Final = re.compile(  # that is no end of a range: after UTC, seconds or T, or with a plus
     r"(\d(?=\s?\+)|(?<![A-Za-z])(?:UTC|GMT|Z)|:\d\d:\d\d(?:[.,]\d+)?|\dT\d\d:?\d\d)\s?[+-]\d\d?(?::?\d\d)?(?![\d:])"
 )
 _ISO_WITH_SPACE: Final = re.compile(r"(\d{4}-\d\d-\d\d (\d\d):(\d\d))\s?-(\d\d):?(\d\d)?$")
-_OTHER_IN_FRONT: Final = re.compile(  # of which it is a part, or from which it is counted
+_OTHER_IN_FRONT: Final = any_case(  # of which it is a part, or from which it is counted
     r"\d[.:]$|\d\s?[-‒–—&+/]\s?$|\bhalf\s$"
     r"|(?<![\w-])\d{1,2}\s(?:to|past|before|after|till|until)\s(?:the\s)?$"  # "No 12 of 3 May" is one of that day
     r"|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w{2,}ty|\w{2,}teen|quarter|half|seconds?"
     r"|min(?:ute)?s?|h(?:ou)?rs?|days?|night|morning|evening|weeks?|months?|years?|moments?|while|bit|little|shortly|just"
     r"|soon|long|directly|immediately)\s(?:to|past|before|after|till|until|of|from|prior to|ahead of|following|since)\s"
-    r"(?:the\s)?$",
-    re.IGNORECASE,
+    r"(?:the\s)?$"
 )
 _OTHER_BEHIND: Final = re.compile(r"[.:/+−]\d")
 _MOST_RANGE_MIN: Final = 12 * 60  # two times that are further apart are no range
 _MOST_OFFSET_S: Final = 14 * 3600
-_A_M: Final = re.compile(r"\b([ap])\.\s?m\b\.?", re.IGNORECASE)
+_A_M: Final = any_case(r"\b([ap])\.\s?m\b\.?")
 _MORE_WEEKDAYS: Final = {"Tue": ("Tues",), "Wed": ("Weds",), "Thu": ("Thurs",)}
 
 

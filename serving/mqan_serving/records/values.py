@@ -17,6 +17,7 @@ from mqan_serving.records.amounts import (
     Knows,
     NoValueError,
     Quoted,
+    any_case,
     is_share,
     read_amount,
 )
@@ -26,10 +27,10 @@ NEAR_CHARS: Final = 24  # around a quotation, which can change its number
 _COLUMN: Final = 2  # blanks that stand between columns
 _MOST_CHARS: Final = 100  # of a quotation that is read; no number or date is as long
 _A_M: Final = r"\s*[ap]\.?\s?m\b"
-_A_M_BEHIND: Final = re.compile(_A_M, re.IGNORECASE)
-_HAS_A_M: Final = re.compile(rf"\d{_A_M}", re.IGNORECASE)
-_LATE: Final = re.compile(  # in the day; "Good evening" says nothing of a time
-    r"\b(?:tonight|(?<!good )(?:evening|afternoon)|(?:at|last|tomorrow|\w+day) night)\b", re.IGNORECASE
+_A_M_BEHIND: Final = any_case(_A_M)
+_HAS_A_M: Final = any_case(rf"\d{_A_M}")
+_LATE: Final = any_case(  # in the day; "Good evening" says nothing of a time
+    r"\b(?:tonight|(?<!good )(?:evening|afternoon)|(?:at|last|tomorrow|\w+day) night)\b"
 )
 _BLANKS: Final = re.compile(r"[^\S\n]+")
 _LINE_ENDS: Final = re.compile(rf"[ {WIDE_GAP}]?\n[ {WIDE_GAP}\n]*")  # where blanks are single spaces
@@ -155,9 +156,7 @@ def _of_iso(iso: str) -> Value:
 
 _IN_EMAIL: Final = r"[^\s@<>()\[\],;:\"]"
 _EMAIL: Final = re.compile(rf"(?<!{_IN_EMAIL}){_IN_EMAIL}+@{_IN_EMAIL}+")
-_LIKE_EMAIL: Final = re.compile(
-    r"[^@]{1,64}@(?:[^\W_](?:[\w-]*[^\W_])?\.)+(?:[^\W\d_]{2,}|xn--[a-z0-9-]+)", re.IGNORECASE
-)
+_LIKE_EMAIL: Final = any_case(r"[^@]{1,64}@(?:[^\W_](?:[\w-]*[^\W_])?\.)+(?:[^\W\d_]{2,}|xn--[a-z0-9-]+)")
 _PHONE: Final = re.compile(r"\+?[\d\s()./-]+")
 
 _MOST_PHONE_DIGITS: Final = 15  # of E.164
@@ -190,13 +189,12 @@ def _phone(quoted: Quoted) -> Value:
     return Value(quoted.text)
 
 
-_A_NUMBER: Final = re.compile(
-    rf"\d|\b(?:{'|'.join(NUMBER_WORDS)}|dozen|half|hundred|thousand|[mb]illion|\w+teen|\w+ty)\b", re.IGNORECASE
+_A_NUMBER: Final = any_case(
+    rf"\d|\b(?:{'|'.join(NUMBER_WORDS)}|dozen|half|hundred|thousand|[mb]illion|\w+teen|\w+ty)\b"
 )
-_A_TIME: Final = re.compile(  # also one that does not say the day, such as "next week"
+_A_TIME: Final = any_case(  # also one that does not say the day, such as "next week"
     r"\d|day|morrow|night|morning|noon|evening|week|month|year|quarter|hour|minute|spring|summer|autumn|winter|soon|once"
-    r"|\bnow\b|immediate|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)",
-    re.IGNORECASE,
+    r"|\bnow\b|immediate|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
 )
 _NEEDED: Final[Mapping[Kind, re.Pattern[str]]] = {
     **dict.fromkeys((Kind.INTEGER, Kind.NUMBER, Kind.MONEY), _A_NUMBER),
