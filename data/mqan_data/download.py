@@ -9,7 +9,7 @@ import http.client
 import os
 import ssl
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -126,11 +126,13 @@ def _transfer(source: Download, part: Path, console: Console) -> str:
         length = response.headers.get("Content-Length")
         num_expected = int(length) if length is not None and length.isdecimal() else None
         digest = hashlib.sha256()
-        with _progress(source, num_expected, console) as advance:
+        columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+        with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
+            bar = progress.add_task(source.path, total=num_expected)
             while chunk := response.read(_CHUNK_BYTES):
                 out.write(chunk)
                 digest.update(chunk)
-                advance(len(chunk))
+                progress.advance(bar, len(chunk))
     if num_expected is not None and part.stat().st_size != num_expected:
         raise _Transient(f"the transfer stopped after {part.stat().st_size:,} of {num_expected:,} bytes")
     return digest.hexdigest()
@@ -149,14 +151,6 @@ def _network_errors(url: str) -> Iterator[None]:
         raise DownloadError(f"{url}: {message}.") from error
     except (URLError, ConnectionError, TimeoutError, ssl.SSLError, http.client.HTTPException) as error:
         raise _Transient(str(getattr(error, "reason", None) or error or type(error).__name__)) from error
-
-
-@contextmanager
-def _progress(source: Download, num_bytes: int | None, console: Console) -> Iterator[Callable[[int], None]]:
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
-        bar = progress.add_task(source.path, total=num_bytes)
-        yield lambda num_new: progress.advance(bar, num_new)
 
 
 def _check_scheme(url: str) -> None:

@@ -61,27 +61,6 @@ def _hash_of_row(texts: Iterable[str]) -> int:
     return _hash("\n".join(sorted(letters for letters in texts if letters)))
 
 
-def texts_of_examples(examples: Iterable[Example]) -> Iterator[tuple[Example, tuple[str, ...]]]:
-    """Yield examples with the texts of each: the question only where it is not the same for all."""
-    first: str | None = None
-    waiting: list[Example] = []
-    for example in examples:
-        first = example.question if first is None else first
-        if example.question == first:
-            waiting.append(example)
-            continue
-        yield from ((other, _texts(other)) for other in waiting)
-        waiting = []
-        yield example, _texts(example)
-        first = "\0"  # no question: from here on all of them differ
-    yield from ((example, (example.context,)) for example in waiting)
-
-
-def _texts(example: Example) -> tuple[str, str]:
-    context, question = (_NLI_FRAME.sub("", text) for text in (example.context, example.question))
-    return context, question
-
-
 @cache
 def held_out_texts(data: Path) -> HeldOut:
     """Return what must not be trained on: held-back sets, validation and test parts, and ``cases`` beside the data.
@@ -117,5 +96,7 @@ def rows_with_texts(
     """Yield the rows of a part, or the examples of a mixed task, with the texts of each."""
     part = dataset.parts[name]
     if isinstance(part, TaskPart):
-        return texts_of_examples(read_examples(dataset.folder_in(data), part, split))
+        examples = read_examples(dataset.folder_in(data), part, split)
+        num_texts = 2 if "{" in part.question else 1  # a question that is the same for all says nothing of a row
+        return ((e, tuple(_NLI_FRAME.sub("", t) for t in (e.context, e.question)[:num_texts])) for e in examples)
     return ((row, row.texts()) for row in read_rows(data, dataset, name, split))

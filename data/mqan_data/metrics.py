@@ -68,10 +68,13 @@ def normalized_f1(prediction: str, gold: str) -> float:
     """Return the F1 of the normalised words, as SQuAD 1.1 computes it: 0 where there is no word in common."""
     predicted_words, gold_words = normalize(prediction).split(), normalize(gold).split()
     num_common = (Counter(predicted_words) & Counter(gold_words)).total()
-    if not num_common:
-        return 0.0
-    precision, recall = num_common / len(predicted_words), num_common / len(gold_words)
-    return 2 * precision * recall / (precision + recall)
+    return _f1(num_common, len(predicted_words), len(gold_words))[0]
+
+
+def _f1(num_right: int, num_said: int, num_true: int) -> tuple[float, float, float]:
+    """Return F1, precision and recall, 0 to 1; each is 0 of nothing."""
+    precision, recall = num_right / max(num_said, 1), num_right / max(num_true, 1)
+    return 2 * precision * recall / (precision + recall) if num_right else 0.0, precision, recall
 
 
 def _mean_of_best(
@@ -188,10 +191,8 @@ def _score_corpus_f1(predictions: Sequence[str], examples: Sequence[Example]) ->
         num_answered += answer is not None
         num_answerable += bool(golds)
         num_right += answer is not None and answer in golds
-    precision = 100 * num_right / num_answered if num_answered else 0.0
-    recall = 100 * num_right / num_answerable if num_answerable else 0.0
-    f1 = 2 * precision * recall / (precision + recall) if num_right else 0.0
-    return {"corpus_f1": f1, "precision": precision, "recall": recall}
+    found = _f1(num_right, num_answered, num_answerable)
+    return {name: 100 * value for name, value in zip(("corpus_f1", "precision", "recall"), found, strict=True)}
 
 
 def _bag_of_words(text: str) -> Counter[str] | None:
@@ -208,13 +209,8 @@ def _score_unanswerable_f1(predictions: Sequence[str], examples: Sequence[Exampl
     said = [_bag_of_words(prediction) is None for prediction in predictions]
     true = [_bag_of_words(example.answers[0]) is None for example in examples]
     num_right = sum(a and b for a, b in zip(said, true, strict=True))
-    precision = 100 * num_right / sum(said) if any(said) else 0.0
-    recall = 100 * num_right / sum(true) if any(true) else 0.0
-    scores = {
-        "unanswerable_f1": 2 * precision * recall / (precision + recall) if num_right else 0.0,
-        "precision": precision,
-        "recall": recall,
-    }
+    found = _f1(num_right, sum(said), sum(true))
+    scores = {name: 100 * value for name, value in zip(("unanswerable_f1", "precision", "recall"), found, strict=True)}
     answerable = [(p, e) for p, e, not_there in zip(predictions, examples, true, strict=True) if not not_there]
     if answerable:
         scores["answerable_nf1"] = _mean_of_best(normalized_f1, *zip(*answerable, strict=True))

@@ -6,40 +6,19 @@ from dataclasses import replace
 from functools import cache, cached_property
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
 from mqan_core.example import Example
-from mqan_data.adversarial import AdversarialSource, ChangedSource
-from mqan_data.facts import FactsSource
-from mqan_data.formats.dataset_file import (
-    TASK,
-    Dataset,
-    LabelsPart,
-    TaskPart,
-    dataset_names,
-    load_dataset,
-    readable,
-)
+from mqan_data.derived import AdversarialSource, ChangedSource, FactsSource, SurroundedSource
+from mqan_data.formats.dataset_file import TASK, Dataset, TaskPart, dataset_names, load_dataset
 from mqan_data.formats.records import read_json_value
 from mqan_data.formats.rows import ChoiceRow, EverydayRow, FactRow, FieldRow, LabelRow, QuestionRow, Row
 from mqan_data.held_out import held_out_texts, rows_with_texts
 from mqan_data.metrics import UNANSWERABLE
-from mqan_data.questions.choices import (
-    ask_choices,
-    ask_choices_of_another,
-    ask_plain,
-    ask_plain_of_another,
-    canonical_choices,
-    canonical_plain,
-)
-from mqan_data.questions.everyday import ask_everyday, canonical_everyday
-from mqan_data.questions.facts import ask_facts, ask_facts_of_another, canonical_fact
-from mqan_data.questions.fields import ask_fields, canonical_field
-from mqan_data.questions.labels import ask_labels, ask_labels_of_another, canonical_question
+from mqan_data.questions import choices, everyday, facts, fields, labels, plain
 from mqan_data.source import Source
-from mqan_data.surrounded import SurroundedSource
 from mqan_data.synthetic.source import made_source
 
 TRAIN: Final = "train"
@@ -114,54 +93,29 @@ class DatasetSource:
         row = self._read[0][name][number]
         if isinstance(row, Example):
             return row
-        asked = _SHAPES[type(row)].canonical(row, self.dataset.parts[name], rng)
+        asked = _ASKED_BY[type(row)].canonical(row, self.dataset.parts[name], rng)
         return replace(asked, task=self.name, id=f"{self.split}/{name}/{number}")
 
     def _ask(self, name: str, row: Row, rng: np.random.Generator) -> Example:
-        part, rows, shape = self.dataset.parts[name], self._read[0][name], _SHAPES[type(row)]
+        part, rows, module = self.dataset.parts[name], self._read[0][name], _ASKED_BY[type(row)]
         refusals = getattr(part, "refusals", 0.0)
-        asked = None
+        asked: Example | None = None
         if refusals > 0 and rng.random() < refusals:
-            asked = shape.ask_of_another(row, rows[int(rng.integers(len(rows)))], part, rng)
-        return asked or shape.ask(row, part, rng)
+            asked = module.draw_of_another(row, rows[int(rng.integers(len(rows)))], part, rng)
+        drawn: Example = module.draw(row, part, rng) if asked is None else asked
+        return drawn
 
 
-@cache
-def _label_names(parts: tuple[str, ...]) -> tuple[str, ...]:
-    names = []
-    for reference in parts:
-        dataset, _, part_name = reference.partition(".")
-        part = load_dataset(dataset).parts.get(part_name)
-        if not isinstance(part, LabelsPart):
-            raise ValueError(f"distractors: {reference!r} names no part with labels; write it as dataset.part.")
-        names += [readable(key, label.name) for key, label in part.labels.items()]
-    return tuple(dict.fromkeys(names))
-
-
-class _Shape(NamedTuple):
-    """How rows of a shape are asked: ``ask(row, part, rng)``, ``ask_of_another(row, other, part, rng)``."""
-
-    ask: Callable[[Any, Any, np.random.Generator], Example]
-    canonical: Callable[[Any, Any, np.random.Generator], Example]
-    ask_of_another: Callable[[Any, Any, Any, np.random.Generator], Example | None] = lambda *_: None
-
-
-_SHAPES: Final[Mapping[type[Row], _Shape]] = {
-    LabelRow: _Shape(
-        lambda row, part, rng: ask_labels(row, part, rng, _label_names(part.distractors)),
-        lambda row, part, _: canonical_question(row, part),
-        ask_labels_of_another,
-    ),
-    FieldRow: _Shape(ask_fields, lambda row, _, rng: canonical_field(row, rng)),
-    ChoiceRow: _Shape(ask_choices, lambda row, part, _: canonical_choices(row, part), ask_choices_of_another),
-    QuestionRow: _Shape(
-        lambda row, _, rng: ask_plain(row, rng),
-        lambda row, *_: canonical_plain(row),
-        lambda row, other, _, rng: ask_plain_of_another(row, other, rng),
-    ),
-    FactRow: _Shape(ask_facts, lambda row, part, _: canonical_fact(row, part), ask_facts_of_another),
-    EverydayRow: _Shape(lambda row, _, rng: ask_everyday(row, rng), lambda row, *_: canonical_everyday(row)),
+_ASKED_BY: Final[Mapping[type[Row], Any]] = {
+    LabelRow: labels,
+    FieldRow: fields,
+    ChoiceRow: choices,
+    QuestionRow: plain,
+    FactRow: facts,
+    EverydayRow: everyday,
 }
+"""The module of each shape of row: ``draw(row, part, rng)``, ``canonical(row, part, rng)``, and mostly
+``draw_of_another(row, other, part, rng)``, which asks of the text of another row."""
 
 
 def load_sources(data: Path, names: Sequence[str] | None = None, split: str = TRAIN) -> list[Source]:
@@ -231,20 +185,14 @@ def validation_examples(data: Path, name: str, limit: int, seed: int) -> list[Ex
     return [source.fixed(int(index), np.random.default_rng([seed, int(index)])) for index in sorted(order)]
 
 
-class ValidationSets(Mapping[str, Sequence[Example]]):
+class ExampleSets(Mapping[str, Sequence[Example]]):
     """Examples to score a run on, by name of their source; each set is read when it is first looked at."""
 
-    def __init__(self, data: Path, names: Sequence[str], limit: int, seed: int) -> None:
-        self._data, self._names, self._limit, self._seed = data, names, limit, seed
-        self._read: dict[str, Sequence[Example]] = {}
+    def __init__(self, names: Sequence[str], read: Callable[[str], Sequence[Example]]) -> None:
+        self._names, self._read = names, cache(read)
 
     def __getitem__(self, name: str) -> Sequence[Example]:
-        if name not in self._read:
-            self._read[name] = self._examples(name)
-        return self._read[name]
-
-    def _examples(self, name: str) -> Sequence[Example]:
-        return validation_examples(self._data, name, self._limit, self._seed)
+        return self._read(name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)

@@ -1,6 +1,6 @@
 """Where training examples come from: an endless supply of questions about the rows of one dataset."""
 
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -18,19 +18,3 @@ class Source(Protocol):
 
     def draw(self, index: int, rng: np.random.Generator) -> Example:
         """Return a question about a row; the same for the same row and state of ``rng``."""
-
-
-class DerivedSource:
-    """The rows of another source, of questions answered by quotations, each of them changed when it is drawn."""
-
-    suffix: ClassVar[str]  # of its name
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-
-    @property
-    def name(self) -> str:
-        return f"{self._source.name}{self.suffix}"
-
-    def __len__(self) -> int:
-        return len(self._source)

@@ -12,7 +12,7 @@ from mqan_core.example import Example
 from mqan_data.formats.dataset_file import load_dataset
 from mqan_data.formats.reading import read_rows
 from mqan_data.formats.rows import EverydayRow
-from mqan_data.questions.everyday import canonical_everyday
+from mqan_data.questions import everyday
 from mqan_evaluation.judging import judge, mean, sampled
 from mqan_evaluation.sections import Cell, Measuring, Section
 
@@ -26,7 +26,7 @@ def everyday_examples(measuring: Measuring) -> list[Example]:
     examples = []
     for number, row in enumerate(read_rows(measuring.data, dataset, "questions", "validation")):
         if isinstance(row, EverydayRow):
-            examples.append(replace(canonical_everyday(row), task=_kind(row), id=str(number)))
+            examples.append(replace(everyday.canonical(row), task=_kind(row), id=str(number)))
     return sampled(examples, measuring.limit and 10 * measuring.limit, measuring.seed)
 
 

@@ -2,9 +2,10 @@
 
 import gzip
 import json
-import subprocess
-import sys
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ from mqan_core.example import Choice, Example
 from mqan_data.formats.dataset_file import OWN_DATA
 from mqan_data.formats.rows import EverydayRow
 from mqan_data.mixture import load_sources, validation_examples
-from mqan_data.questions.everyday import ask_derived, ask_everyday, canonical_everyday
+from mqan_data.questions import everyday
+from mqan_data.questions.everyday import ask_derived
 
 FOLDER = OWN_DATA / "everyday"
 TEXT = "Rent stays at 940. Parking is no longer included. Keys are with Mrs Adeyemi."
@@ -37,12 +39,73 @@ def draws(row: EverydayRow, number: int = 300) -> list[Example]:
     return [asked for asked in drawn if asked is not None]
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in FOLDER.glob("*.jsonl.gz")))
-def test_the_files_keep_their_own_rules(name: str, tmp_path: Path) -> None:
-    unpacked = tmp_path / name.removesuffix(".gz")
-    unpacked.write_bytes(gzip.decompress((FOLDER / name).read_bytes()))
-    run = subprocess.run([sys.executable, FOLDER / "check.py", unpacked], capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stdout
+_KEYS = {
+    "free": {"kind", "question", "answers"},
+    "yes_no": {"kind", "question", "answer", "evidence"},
+    "choice": {"kind", "question", "labels", "answer", "evidence"},
+    "several": {"kind", "question", "labels", "answers", "evidence"},
+    "scale": {"kind", "question", "levels", "answer", "evidence"},
+    "field": {"kind", "name", "type", "answers"},
+}
+_QUOTED = ("free", "field")
+
+
+def _is_whole(text: str, quoted: str) -> bool:
+    places = (place for place in range(len(text)) if text.startswith(quoted, place))
+    return any(
+        not (text[place - 1 : place].isalnum() and quoted[0].isalnum())
+        and not (text[place + len(quoted) : place + len(quoted) + 1].isalnum() and quoted[-1].isalnum())
+        for place in places
+    )
+
+
+def _faults_of_question(text: str, asked: dict[str, Any]) -> Iterator[str]:
+    kind = asked.get("kind")
+    if kind not in _KEYS or set(asked) - {"descriptions"} != _KEYS[kind]:
+        yield f"keys of {kind}: {sorted(asked)}"
+        return
+    for quoted in asked["answers"] if kind in _QUOTED else asked["evidence"]:
+        if not quoted or quoted not in text:
+            yield f"not in the text: {quoted!r}"
+        elif kind in _QUOTED and not _is_whole(text, quoted):
+            yield f"cut in a word: {quoted!r}"
+    labels = asked.get("labels", asked.get("levels"))
+    if labels is not None:
+        given = asked["answers"] if kind == "several" else [asked["answer"]]
+        if len({label.lower() for label in labels}) != len(labels):
+            yield f"labels twice: {labels}"
+        if wrong := [answer for answer in given if answer not in labels and (answer is not None or kind == "scale")]:
+            yield f"answers that are none of the labels: {wrong}"
+        if "descriptions" in asked and set(asked["descriptions"]) != set(labels):
+            yield "descriptions are not of the labels"
+    if kind == "yes_no" and asked["answer"] not in ("yes", "no", "unknown"):
+        yield f"yes_no {asked['answer']}"
+    if kind == "yes_no" and (asked["answer"] == "unknown") != (not asked["evidence"]):
+        yield f"evidence and {asked['answer']}"
+
+
+def _faults_of_row(row: dict[str, Any], ids: set[str], beginnings: set[str]) -> Iterator[str]:
+    if set(row) != {"id", "domain", "text", "questions"}:
+        yield f"keys {sorted(row)}"
+        return
+    beginning = " ".join(row["text"].lower().split())[:80]
+    if row["id"] in ids or beginning in beginnings:
+        yield "id twice, or text begins like another"
+    ids.add(row["id"])
+    beginnings.add(beginning)
+    if not 8 <= len(row["questions"]) <= 18:
+        yield f"{len(row['questions'])} questions"
+    names = [str(asked.get("question", asked.get("name"))).lower() for asked in row["questions"]]
+    yield from (f"asked twice: {name}" for name, times in Counter(names).items() if times > 1)
+    for asked in row["questions"]:
+        yield from _faults_of_question(row["text"], asked)
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.jsonl.gz")), ids=lambda path: path.name)
+def test_the_files_keep_the_rules_of_the_specification(path: Path) -> None:
+    ids, beginnings = set[str](), set[str]()
+    rows = map(json.loads, gzip.decompress(path.read_bytes()).decode().splitlines())
+    assert [(row["id"], fault) for row in rows for fault in _faults_of_row(row, ids, beginnings)] == []
 
 
 def test_ids_are_unique_and_no_text_is_in_both_parts() -> None:
@@ -59,7 +122,7 @@ def test_ids_are_unique_and_no_text_is_in_both_parts() -> None:
 
 @pytest.mark.parametrize(("number", "wanted"), [(0, {"no"}), (1, {"yes"}), (2, set())])
 def test_a_fact_is_asked_with_its_verdict_whatever_the_wording(number: int, wanted: set[str]) -> None:
-    asked = canonical_everyday(fact(number))
+    asked = everyday.canonical(fact(number))
     assert set(asked.answers) == wanted
     assert [choice.label for choice in asked.choices] == ["yes", "no"]
     assert asked.evidence == (((19, 48),) if wanted else None)
@@ -140,6 +203,6 @@ def test_every_question_of_the_files_can_be_asked() -> None:
 def test_labels_come_in_any_order_and_number() -> None:
     row = EverydayRow(TEXT, "choice", "Topic?", ("flat",), tuple(map(Choice, ("flat", "car", "food", "job"))))
     rng = np.random.default_rng(4)
-    orders = {tuple(c.label for c in ask_everyday(row, rng).choices) for _ in range(200)}
+    orders = {tuple(c.label for c in everyday.draw(row, None, rng).choices) for _ in range(200)}
     assert len({order for order in orders if len(order) == 4}) > 10
     assert any(len(order) == 3 for order in orders)

@@ -15,8 +15,8 @@ from mqan_data.formats.dataset_file import Dataset, FactsPart, load_dataset
 from mqan_data.formats.reading import read_rows
 from mqan_data.formats.rows import FactRow, Verdict
 from mqan_data.mixture import DatasetSource
+from mqan_data.questions import facts
 from mqan_data.questions.asked import wordings
-from mqan_data.questions.facts import ask_facts, ask_facts_of_another
 from mqan_data.settings import parse
 
 _BODY: Mapping[str, Any] = {
@@ -29,27 +29,23 @@ _BODY: Mapping[str, Any] = {
     "no": ["C"],
     "unknown": ["N"],
 }
-_STATEMENTS = parse(FactsPart, {**_BODY, "statement": "{said}"}, "test")
-_QUESTIONS = parse(FactsPart, {**_BODY, "question": "{said}"}, "test")
 _AFFIRMING = ("yes", "true", "confirmed", "correct", "supported", "right")
 _DENYING = ("no", "false", "denied", "incorrect", "refuted", "wrong")
 _NEGATED = ("is it false", "is it wrong", "is it untrue", "incorrect", "is this false", '" false?', "is that wrong")
 
 
-def _drawn(verdict: Verdict, part: FactsPart, number: int = 1500) -> Iterator[Example]:
-    row = FactRow("The cat sleeps.", "The cat is awake.", verdict, None if verdict == "unknown" else ((0, 7),))
-    if part.question:
-        row = FactRow(row.text, "is the cat awake", verdict, row.evidence)
+def _drawn(verdict: Verdict, asked: str, number: int = 1500) -> Iterator[Example]:
+    row = FactRow("The cat sleeps.", asked, verdict, None if verdict == "unknown" else ((0, 7),), asked[0] == "i")
     for seed in range(number):
-        yield ask_facts(row, part, np.random.default_rng(seed))
+        yield facts.draw(row, None, np.random.default_rng(seed))
 
 
-@pytest.mark.parametrize("part", [_STATEMENTS, _QUESTIONS])
+@pytest.mark.parametrize("said", ["The cat is awake.", "is the cat awake"])
 @pytest.mark.parametrize("verdict", ["yes", "no", "unknown"])
-def test_the_answer_is_the_verdict_turned_where_the_question_is(part: FactsPart, verdict: Verdict) -> None:
+def test_the_answer_is_the_verdict_turned_where_the_question_is(said: str, verdict: Verdict) -> None:
     kinds: Counter[int] = Counter()
     negated = 0
-    for asked in _drawn(verdict, part):
+    for asked in _drawn(verdict, said):
         kinds[len(asked.choices)] += 1
         turned = any(words in asked.question.lower() for words in _NEGATED)
         negated += turned
@@ -64,7 +60,7 @@ def test_the_answer_is_the_verdict_turned_where_the_question_is(part: FactsPart,
             assert set(asked.answers) <= {choice.label for choice in asked.choices}
     assert set(kinds) == {0, 2, 3}
     assert kinds[2] > kinds[3] > kinds[0] > 100
-    assert (negated > 50) == (part is _STATEMENTS)
+    assert (negated > 50) == (said[0] == "T")
 
 
 @pytest.mark.parametrize(
@@ -82,7 +78,7 @@ def test_the_answer_is_the_verdict_turned_where_the_question_is(part: FactsPart,
 def test_a_statement_is_asked_as_a_question_and_a_denial_without_it(
     statement: str, question: str, verdict: str
 ) -> None:
-    drawn = [ask_facts(FactRow("A text.", statement, "yes"), _STATEMENTS, np.random.default_rng(n)) for n in range(200)]
+    drawn = [facts.draw(FactRow("A text.", statement, "yes"), None, np.random.default_rng(n)) for n in range(200)]
     found = {asked.answers[0] for asked in drawn if asked.question == question}
     assert found == ({verdict} if verdict else set())
 
@@ -91,7 +87,7 @@ def test_several_sentences_are_not_put_into_a_clause() -> None:
     row = FactRow("It rained.", "It rained. Nobody came.", "unknown")
     inside = {template.format(s="it rained. Nobody came", S="", full="") for template in wordings("is_true")}
     for seed in range(300):
-        asked = ask_facts(row, _STATEMENTS, np.random.default_rng(seed))
+        asked = facts.draw(row, None, np.random.default_rng(seed))
         assert "It rained. Nobody came." in asked.question
         assert asked.question not in inside
 
@@ -99,9 +95,9 @@ def test_several_sentences_are_not_put_into_a_clause() -> None:
 def test_another_text_says_nothing_of_it() -> None:
     row, other = FactRow("The cat sleeps.", "The cat is awake.", "no", ((0, 7),)), FactRow("It rains.", "It is.", "yes")
     rng = np.random.default_rng(0)
-    assert ask_facts_of_another(row, row, _STATEMENTS, rng) is None
+    assert facts.draw_of_another(row, row, None, rng) is None
     for _ in range(50):
-        asked = ask_facts_of_another(row, other, _STATEMENTS, rng)
+        asked = facts.draw_of_another(row, other, None, rng)
         assert asked is not None
         assert (asked.context, asked.evidence) == ("It rains.", None)
         assert not set(asked.answers) & {*_AFFIRMING, *_DENYING}

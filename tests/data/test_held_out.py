@@ -3,8 +3,7 @@
 import json
 from pathlib import Path
 
-from mqan_core.example import Example
-from mqan_data.held_out import HeldOut, held_out_texts, texts_of_examples
+from mqan_data.held_out import HeldOut, held_out_texts
 
 _LONG = "one two three four five six seven eight nine ten " * 2
 
@@ -28,14 +27,6 @@ def test_a_long_text_is_held_out_wherever_it_stands() -> None:
     held_out.add((f"{_LONG} eleven", "Why?"), shortest=None)
     assert held_out.holds(("why", f"{_LONG} eleven"))
     assert not held_out.holds((f"{_LONG} eleven", "Who?"))
-
-
-def test_a_question_that_all_examples_share_is_no_part_of_their_texts() -> None:
-    same = [Example("t", str(i), f"text {i}", "Is it good?", ("yes",)) for i in range(3)]
-    assert [texts for _, texts in texts_of_examples(same)] == [("text 0",), ("text 1",), ("text 2",)]
-    mixed = [*same, Example("t", "3", "text 3", "Who?", ("I",))]
-    assert [texts for _, texts in texts_of_examples(mixed)][::3] == [("text 0", "Is it good?"), ("text 3", "Who?")]
-    assert [example.id for example, _ in texts_of_examples(mixed)] == ["0", "1", "2", "3"]
 
 
 def test_held_back_sets_validation_parts_and_cases_are_held_out(tmp_path: Path) -> None:

@@ -9,15 +9,14 @@ import pytest
 
 from mqan_core.example import Example
 from mqan_data.synthetic.kind import kind_names
-from mqan_data.synthetic.programs.judgements import Judgements
 from mqan_data.synthetic.programs.told import load
 from mqan_data.synthetic.programs.transfers import verbs
 from mqan_data.synthetic.source import PROGRAMS, ProgramSource, Split, made_source
 
 
 def _cases() -> Iterator[tuple[str, ...]]:
-    for cases in load(Judgements, "judgements").sets.values():
-        yield from cases.cases.values()
+    for cases in load("judgements")["sets"].values():
+        yield from cases["cases"].values()
 
 
 def _examples(name: str, split: Split = "train", number: int = 300) -> Iterator[Example]:

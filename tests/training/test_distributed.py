@@ -101,8 +101,7 @@ def assert_same_run(one: Path, other: Path) -> None:
     for left, right in zip(expected, found, strict=True):
         for key in ("step", "task", "share_of_rate"):
             assert left[key] == right[key]
-        for key in ("answer", "source/vocabulary", "source/context", "source/question"):
-            assert right[key] == pytest.approx(left[key], rel=1e-4), (left["step"], key)
+        assert right["answer"] == pytest.approx(left["answer"], rel=1e-4), left["step"]
     for name in ("model.safetensors", "resume.safetensors"):
         wanted = load_file(one / step_folder(NUM_STEPS) / name)
         for key, tensor in load_file(other / step_folder(NUM_STEPS) / name).items():

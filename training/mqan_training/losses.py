@@ -1,4 +1,4 @@
-"""The losses of both networks, and what is watched beside them; each is a sum of means over examples, words or targets.
+"""The losses of both networks; each is a sum of means over examples, words or targets.
 
 Of a pretrained reader:
 
@@ -12,9 +12,7 @@ Of a pretrained reader:
 - ``evidence``: cross-entropy of each word of the text being among those that decide for a label, where these are
   marked (``model/evidence.py``).
 
-Of the paper's network ``answer`` is the mean over all reachable targets. Watched are the ``spread`` of encodings and of
-the decoder's first state, the mean standard deviation over examples, near 0 when they have collapsed; and the
-``source`` of targets, the mean of gamma, (1 - gamma) lambda and (1 - gamma)(1 - lambda).
+Of the paper's network ``answer`` is the mean over all reachable targets.
 
 Shape letters as in ``model/pretrained.py``.
 """
@@ -76,8 +74,8 @@ def piece_losses(network: PretrainedNetwork, batch: PieceBatch, teacher: Bert | 
 
 
 def word_losses(network: Network, batch: WordBatch) -> Losses:
-    """Return the loss of a batch of the paper's network under teacher forcing, and what to watch."""
-    encoded, mixture = network(batch)
+    """Return the loss of a batch of the paper's network under teacher forcing."""
+    _, mixture = network(batch)
     p_BA = target_probability(
         mixture, batch.target_ids, batch.target_tokens, batch.context_tokens, batch.question_tokens
     )
@@ -85,16 +83,7 @@ def word_losses(network: Network, batch: WordBatch) -> Losses:
     if not network.mqan.config.question_pointer:  # what only the question holds is out of reach
         in_context_BA = (batch.target_tokens[:, :, None] == batch.context_tokens[:, None, :]).any(dim=2)
         reachable = reachable & (in_context_BA | (batch.target_ids < network.vocabulary.num_generated))
-    count = reachable.sum()
-    losses = {"answer": (Mean(-torch.log(p_BA[reachable] + _LEAST_OF_WORDS).sum(), count),)}
-    with torch.no_grad():
-        for name, spread in _spreads(encoded, mixture.p_vocab_BAV[:, 0]).items():
-            losses[f"spread/{name}"] = (Mean(spread * count, count),)
-        gamma, lambda_ = mixture.gamma_BA[reachable], mixture.lambda_BA[reachable]
-        shares = {"vocabulary": gamma, "context": (1 - gamma) * lambda_, "question": (1 - gamma) * (1 - lambda_)}
-        for name, share in shares.items():
-            losses[f"source/{name}"] = (Mean(share.sum(), count),)
-    return losses
+    return {"answer": (Mean(-torch.log(p_BA[reachable] + _LEAST_OF_WORDS).sum(), reachable.sum()),)}
 
 
 def target_probability(
@@ -119,19 +108,6 @@ def target_probability(
     p_q_BA = (mixture.p_question_BAQ * (target_tokens_BA[:, :, None] == question_tokens_BQ[:, None, :])).sum(dim=2)
     gamma, lambda_ = mixture.gamma_BA, mixture.lambda_BA
     return gamma * p_v_BA + (1 - gamma) * (lambda_ * p_c_BA + (1 - lambda_) * p_q_BA)  # (13)
-
-
-def _spreads(encoded: Encoded, p_first_BV: Tensor) -> dict[str, Tensor]:
-    states = {"first_word": p_first_BV.log()}
-    for name, fin, mask in (
-        ("context", encoded.c_fin_BCD, encoded.c_mask_BC),
-        ("question", encoded.q_fin_BQD, encoded.q_mask_BQ),
-    ):
-        states[name] = (fin.float() * mask[:, :, None]).sum(dim=1) / mask.sum(dim=1, keepdim=True)
-    has_several = len(p_first_BV) > 1
-    return {
-        name: x.std(dim=0).mean() if has_several else torch.zeros((), device=x.device) for name, x in states.items()
-    }
 
 
 def evidence_loss(network: PretrainedNetwork, encoded: Encoded, batch: PieceBatch) -> Mean:

@@ -113,9 +113,8 @@ class Recipe(_Part):
     weight_decay: float = Field(0.01, ge=0, allow_inf_nan=False)
     grad_clip: float = Field(1.0, gt=0)
     average_decay: float = Field(0.998, ge=0, lt=1)  # of the moving average of the weights; 0 for none
-    start_share: float = Field(
-        0.0, ge=0, lt=1
-    )  # of the weights that `--from` gives in those of the last checkpoint (WiSE-FT, Wortsman et al. 2022)
+    # of the weights that `--from` gives, in those of the last checkpoint (WiSE-FT, Wortsman et al. 2022)
+    start_share: float = Field(0.0, ge=0, lt=1)
     batch_size: int = Field(2500, ge=1)  # pieces or tokens of a batch; each step of an answer counts as five
     max_answer_tokens: int = Field(60, ge=1)
     num_generated: int = Field(6000, ge=2)  # V, end and refusal included
@@ -182,22 +181,3 @@ def load_recipe(path: Path, overrides: Mapping[str, str] | None = None) -> Recip
 
 def parse_recipe(document: Any, where: str) -> Recipe:
     return validated(Recipe.model_validate, document, where, "recipe", tags=("pieces", "words"))
-
-
-_MOVED = {  # from what a checkpoint's recipe was called before it had `reader`
-    "encoder": "encoder",
-    "reader_dropout": "dropout",
-    "decoder": "decoder",
-    "span_weight": "span_weight",
-    "similarity_weight": "similarity_weight",
-    "evidence_weight": "evidence_weight",
-}
-
-
-def renewed(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the document of a recipe of word pieces as it is written today."""
-    if "reader" in document or "sources" not in document:
-        return document
-    kept = {key: value for key, value in document.items() if key not in _MOVED and key != "batch_pieces"}
-    moved = {new: document[old] for old, new in _MOVED.items() if old in document}
-    return kept | {"reader": {"kind": "pieces", **moved}, "batch_size": document["batch_pieces"]}

@@ -7,6 +7,7 @@ every other name is that of a dataset, about whose rows questions are drawn.
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -15,9 +16,9 @@ import numpy as np
 from mqan_core.example import Example
 from mqan_core.text.tokens import read_tokens
 from mqan_data.kept import KeptPools, data_key
-from mqan_data.mixture import ValidationSets, dataset_of, is_made, load_sources
+from mqan_data.mixture import ExampleSets, dataset_of, is_made, load_sources, validation_examples
 from mqan_data.source import Source
-from mqan_data.tasks import FOLDER_OF_JSON_LINES, task_named, tasks
+from mqan_data.tasks import FOLDER_OF_JSON_LINES, Task, task_named, tasks
 from mqan_training.recipe import Recipe, WordsConfig
 from mqan_training.runlog import console
 
@@ -51,28 +52,11 @@ class TaskSource:
 
     def draw(self, index: int, rng: np.random.Generator) -> Example:
         example = self._examples[index]
-        if not self._most:
+        tokens = read_tokens(example.context) if self._most else []
+        if len(tokens) <= self._most:
             return example
-        tokens = read_tokens(example.context)
-        return example if len(tokens) <= self._most else _cut(example, tokens[self._most - 1].end)
-
-
-def _cut(example: Example, end: int) -> Example:
-    return Example(example.task, example.id, example.context[:end], example.question, example.answers)
-
-
-class TaskValidation(ValidationSets):
-    """The validation examples of tasks that a run is scored on, always the same ones; none of a task without such."""
-
-    def _examples(self, name: str) -> Sequence[Example]:
-        task = task_named(name)
-        if "validation" not in task.splits:
-            return []
-        read = task.read(self._data / task.folder, "validation")
-        examples = [example for example in read if example.context.strip() and example.question.strip()]
-        if task.metric != "joint_goal_em":  # that one needs whole dialogues, in order
-            random.Random(self._seed).shuffle(examples)  # noqa: S311
-        return examples[: self._limit]
+        context = example.context[: tokens[self._most - 1].end]
+        return replace(example, context=context, answer_start=None, reference=None)
 
 
 def is_task(recipe: Recipe, name: str) -> bool:
@@ -96,9 +80,23 @@ def sources_of(recipe: Recipe, data: Path) -> list[Source]:
 
 def validation_of(recipe: Recipe, data: Path) -> Mapping[str, Sequence[Example]]:
     """Return the examples that a run is scored on, by source; a set is read when it is first looked at."""
-    of_tasks = bool(recipe.validate_sources) and all(is_task(recipe, name) for name in recipe.validate_sources)
-    kind = TaskValidation if of_tasks else ValidationSets
-    return kind(data, recipe.validate_sources, recipe.validate_examples, recipe.seed)
+
+    def read(name: str) -> Sequence[Example]:
+        if is_task(recipe, name):
+            return _validation_of_task(task_named(name), data, recipe)
+        return validation_examples(data, name, recipe.validate_examples, recipe.seed)
+
+    return ExampleSets(recipe.validate_sources, read)
+
+
+def _validation_of_task(task: Task, data: Path, recipe: Recipe) -> Sequence[Example]:
+    if "validation" not in task.splits:
+        return []
+    read = task.read(data / task.folder, "validation")
+    examples = [example for example in read if example.context.strip() and example.question.strip()]
+    if task.metric != "joint_goal_em":  # that one needs whole dialogues, in order
+        random.Random(recipe.seed).shuffle(examples)  # noqa: S311
+    return examples[: recipe.validate_examples]
 
 
 def kept_pools(recipe: Recipe, data: Path, begins_with: Sequence[str]) -> KeptPools | None:

@@ -17,13 +17,12 @@ from mqan_core.example import Example
 from mqan_core.text.layout import Layout
 from mqan_core.text.vocab import END_ID, Vocabulary
 from mqan_data.metrics import exact_and_f1
-from mqan_training.batch import pad
+from mqan_training.batch import pad, sorted_batches
 from mqan_training.model.greedy import GreedyStep, LoopState, SlotBatch, greedy_trace
 from mqan_training.model.pretrained import PretrainedNetwork
 from mqan_training.piece_batches import MOST_PIECES, allowed_sources, reader_inputs, word_ids
 
 _BATCH = 16
-_MOST_TOKENS = 6000  # of the contexts of a batch
 
 
 @torch.no_grad()
@@ -114,21 +113,15 @@ def score_examples(
     question that is too long, counts as wrong.
     """
     read = {i: request for i, e in enumerate(examples) if (request := _read(vocabulary, layout, e)) is not None}
-    requests = dict(sorted(read.items(), key=lambda item: (bool(item[1].choices), item[1].num_context_tokens)))
-    order = list(requests)
-    pairs: list[tuple[float, float]] = [(0.0, 0.0)] * (len(examples) - len(order))
-    batch: list[int] = []
-    for place, i in enumerate(order):
-        batch.append(i)
-        tokens = sum(requests[j].num_context_tokens for j in batch)
-        is_full = len(batch) == _BATCH or tokens >= _MOST_TOKENS or place + 1 == len(order)
-        if not is_full and bool(requests[order[place + 1]].choices) == bool(requests[i].choices):
-            continue
-        answers = answer_batch(network, vocabulary, layout, [requests[j] for j in batch], max_answer_tokens)
-        for j, answer in zip(batch, answers, strict=True):
-            labels = [choice.label for choice in answer.choices if choice.against_refusal > HOLDS]
-            pairs.append(exact_and_f1(examples[j], answer.text if answer.answered else None, labels))
-        batch = []
+    pairs: list[tuple[float, float]] = [(0.0, 0.0)] * (len(examples) - len(read))
+    for has_choices in (False, True):  # apart: labels take one step
+        places = [i for i, request in read.items() if bool(request.choices) == has_choices]
+        for chosen in sorted_batches([read[i].num_context_tokens for i in places], _BATCH):
+            batch = [places[n] for n in chosen]
+            answers = answer_batch(network, vocabulary, layout, [read[i] for i in batch], max_answer_tokens)
+            for i, answer in zip(batch, answers, strict=True):
+                labels = [choice.label for choice in answer.choices if choice.against_refusal > HOLDS]
+                pairs.append(exact_and_f1(examples[i], answer.text if answer.answered else None, labels))
     exact, f1 = zip(*pairs, strict=True)
     return {"em": 100 * float(np.mean(exact)), "nf1": 100 * float(np.mean(f1))}
 

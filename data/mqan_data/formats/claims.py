@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from mqan_data.files import File, read_json_lines
 from mqan_data.formats.dataset_file import Part
-from mqan_data.formats.records import Format, Record, read_json_value
+from mqan_data.formats.records import Record, read_json_value
 from mqan_data.formats.tokens import written
 
 _ONE_IN = 12  # everyday texts that are for validation
@@ -18,7 +18,7 @@ _CITED = re.compile(r"\s*(?:<\|\w+\|>|cited work)[\d,\u2013-]*")
 _EMPTY_BRACKETS = re.compile(r"\s*(?:\([\s,;\u2013-]*\)|\[[\s,;\d\u2013-]*\])")
 
 
-def _everyday(files: Sequence[File], _part: Part) -> Iterator[Record]:
+def format_everyday(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """Everyday texts, a record a question; ``#train`` or ``#validation`` after a file's name tells which texts."""
     for _, row in read_json_lines(files[0]):
         digest = hashlib.md5(row["id"].encode(), usedforsecurity=False).hexdigest()
@@ -28,14 +28,14 @@ def _everyday(files: Sequence[File], _part: Part) -> Iterator[Record]:
             yield from ({**question, "id": row["id"], "text": row["text"], "facts": facts} for question in asked)
 
 
-def _cases(files: Sequence[File], _part: Part) -> Iterator[Record]:
+def format_cases(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """ShARC: a rule, a person's case and what was asked of them; ``Irrelevant``: the rule is about something else."""
     for _, row in read_json_lines(files[0]):
         asked = "\n".join(f"{question} {answer}." for question, answer in row["history"])
         yield {**row, "text": "\n\n".join(filter(None, (row["rule"].strip(), row["scenario"].strip(), asked)))}
 
 
-def _conditional(files: Sequence[File], _part: Part) -> Iterator[Record]:
+def format_conditional(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """ConditionalQA: a case and the sentences of the rules that count; answers under conditions are ``conditional``."""
     for _, row in read_json_lines(files[0]):
         text = "\n".join((row["scenario"].strip(), "", *row["evidences"])).strip()
@@ -46,7 +46,7 @@ def _conditional(files: Sequence[File], _part: Part) -> Iterator[Record]:
         yield {**row, "text": text, "answers": answers, "label": label}
 
 
-def _trials(files: Sequence[File], _part: Part) -> Iterator[Record]:
+def format_trials(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """NLI4CT: statements on a section of one trial report or of two, with the numbers of the lines that count."""
     for _, row in read_json_lines(files[0]):
         reports = [("Primary trial", row["report"], row["evidence"])]
@@ -57,7 +57,7 @@ def _trials(files: Sequence[File], _part: Part) -> Iterator[Record]:
         yield {**row, "text": text, "evidence": evidence}
 
 
-def _among_others(files: Sequence[File], _part: Part) -> Iterator[Record]:
+def format_among_others(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """FoolMeTwice: claims whose evidence is put among other sentences of its page."""
     for _, row in read_json_lines(files[0]):
         evidence = row["evidence"].lstrip(" ,;")
@@ -71,14 +71,14 @@ def _share(sentence: str, evidence: str) -> bool:
     return sentence.strip()[:40] in evidence or evidence[:40] in sentence
 
 
-def _cited_pages(files: Sequence[File], _part: Part) -> Iterator[Record]:
+def format_cited_pages(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """WiCE: claims with lines of the page that they cite."""
     for _, row in read_json_lines(files[0]):
         lines = (_MARKS_OF_PAGES.sub("", line).strip("# ") for line in row["evidence"])
         yield {**row, "text": "\n".join(filter(None, lines))}
 
 
-def _citing(files: Sequence[File], _part: Part) -> Iterator[Record]:
+def format_citing(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """Citation-Integrity: claims with marks of citations, and sentences of the cited paper."""
     for _, row in read_json_lines(files[0]):
         yield {
@@ -88,7 +88,7 @@ def _citing(files: Sequence[File], _part: Part) -> Iterator[Record]:
         }
 
 
-def _roles(files: Sequence[File], _part: Part) -> Iterator[Record]:
+def format_roles(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """QAMR and QA-SRL: tokenised sentences with questions, a record each; ``start`` where the answer stands once."""
     for _, row in read_json_lines(files[0]):
         text = written(row["sentence"])
@@ -100,7 +100,7 @@ def _roles(files: Sequence[File], _part: Part) -> Iterator[Record]:
                 yield {"text": text, "question": question, "answers": answers, "start": start}
 
 
-def _question_at_end(files: Sequence[File], _part: Part) -> Iterator[Record]:
+def format_question_at_end(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """Passages whose last sentence is a question, with an answer that is right or wrong."""
     for _, row in read_json_lines(files[0]):
         passage, question = _split(written(row["premise"]))
@@ -115,7 +115,7 @@ def _split(text: str) -> tuple[str, str]:
     return text[:place].strip(), text[place:].strip()
 
 
-def _tools(files: Sequence[File], _part: Part) -> Iterator[Record]:
+def format_tools(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """MetaTool: requests beside the file of the tools' descriptions.
 
     Where none serves a request, the row says which are shown; otherwise they are drawn by its text, the right ones too.
@@ -142,13 +142,13 @@ def _shown(query: str, right: Sequence[str], names: Sequence[str]) -> list[str]:
     return shown
 
 
-def _trees(files: Sequence[File], _part: Part) -> Iterator[Record]:
+def format_trees(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """EntailmentBank: sentences with ``sent2:`` between them."""
     for _, row in read_json_lines(files[0]):
         yield {**row, "premise": re.sub(r"\.?\s*sent\d+:\s*", ". ", row["premise"])}
 
 
-def _turns(files: Sequence[File], _part: Part) -> Iterator[Record]:
+def format_turns(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """MuTual: tokenised dialogues of a man and a woman in lower case, with four replies."""
     for _, row in read_json_lines(files[0]):
         turns = re.split(r"\s*\b([mf]) : ", " " + row["dialogue"])
@@ -160,20 +160,3 @@ def _turns(files: Sequence[File], _part: Part) -> Iterator[Record]:
 def _capital(text: str) -> str:
     text = re.sub(r"\bi\b", "I", written(text))
     return re.sub(r"(?:^|[.!?] )[a-z]", lambda match: match.group().upper(), text)
-
-
-FORMATS: dict[str, Format] = {
-    "everyday": _everyday,
-    "cases": _cases,
-    "conditional": _conditional,
-    "trials": _trials,
-    "among_others": _among_others,
-    "cited_pages": _cited_pages,
-    "citing": _citing,
-    "roles": _roles,
-    "question_at_end": _question_at_end,
-    "tools": _tools,
-    "trees": _trees,
-    "turns": _turns,
-}
-"""Reader of each format."""

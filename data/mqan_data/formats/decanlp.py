@@ -9,14 +9,13 @@ import random
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 from typing import Any, Final
 
 from mqan_data.errors import MissingFileError
 from mqan_data.files import File, malformed, read_json_lines, read_lines, read_texts, text_field
-from mqan_data.formats import entities
 from mqan_data.formats.dataset_file import Part
-from mqan_data.formats.records import DROPPED, TIMES, Format, Record, read_json_value
+from mqan_data.formats.records import DROPPED, TIMES, Record, entities_of, read_json_value
 from mqan_data.metrics import UNANSWERABLE, normalize
 from mqan_data.queries import write_query, write_table
 from mqan_data.sql_execution import Table
@@ -24,7 +23,7 @@ from mqan_data.sql_execution import Table
 # --- SQuAD
 
 
-def _squad(files: Sequence[File], _part: Part) -> Iterator[Record]:
+def format_squad(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """SQuAD 1.1 and 2.0; a ``start`` that does not point at its answer is left out."""
     for article in _articles(files[0]):
         for paragraph in article:
@@ -52,7 +51,7 @@ def _asked(text: str, question: Any) -> Record:
     return {**record, "start": start}
 
 
-def _squad_twice(files: Sequence[File], _part: Part) -> Iterator[Record]:
+def format_squad_twice(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """Each question once of its own paragraph and once of the next of its article, which does not answer it.
 
     A question whose answer also stands in the next paragraph is left out. Paragraph by paragraph, its own questions
@@ -80,7 +79,7 @@ def _squad_twice(files: Sequence[File], _part: Part) -> Iterator[Record]:
                 }
 
 
-def _titles(files: Sequence[File], _part: Part) -> Iterator[Record]:
+def format_titles(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """SQuAD: paragraphs with the title of their article and those of 29 others to choose from."""
     articles = read_json_value(files[0])["data"]
     titles = [article["title"].replace("_", " ") for article in articles]
@@ -94,7 +93,7 @@ def _titles(files: Sequence[File], _part: Part) -> Iterator[Record]:
 # --- relations, roles and pronouns
 
 
-def _relations(files: Sequence[File], _part: Part) -> Iterator[Record]:
+def format_relations(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """QA-ZRE: relation, question with ``XXX`` for the subject, subject, sentence and answers; several are one."""
     for number, line in read_lines(files[0]):
         cells = line.split("\t")
@@ -113,7 +112,7 @@ _NO_SPACE_AFTER: Final = ("(", "$")
 _QUOTES: Final = ("``", "`", "''", "\u201c", "\u201d", " '")
 
 
-def _verbs(files: Sequence[File], _part: Part) -> Iterator[Record]:
+def format_verbs(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """QA-SRL 1.0: questions on the verbs of sentences; answers take the case of their place in the sentence.
 
     A sentence has a line with its name and its number of predicates, the sentence, and for each predicate a line
@@ -172,7 +171,7 @@ def _cased_as_in(context: str, answer: str) -> str | None:
 _BRACKETS: Final = re.compile(r"\[.*\]")
 
 
-def _schemas(files: Sequence[File], _part: Part) -> Iterator[Record]:
+def format_schemas(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """MWSC: three lines and a blank one: a context and a question with two variants in brackets, and two answers.
 
     The key is a slice of the examples, two a schema. Two habits of the original are kept, because the published scores
@@ -202,7 +201,7 @@ def _schemas(files: Sequence[File], _part: Part) -> Iterator[Record]:
 # --- SQL
 
 
-def _sql(files: Sequence[File], _part: Part) -> Iterator[Record]:
+def format_sql(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """WikiSQL: questions beside tables; ``reference`` holds ``sql``, ``header`` and the ``table`` where it has rows."""
     tables = dict(_tables(files[1]))
     for number, row in read_json_lines(files[0]):
@@ -238,7 +237,7 @@ _METADATA: Final = re.compile(r"<(url|keywords|talkid|description|reviewer|trans
 _SEGMENT: Final = re.compile(r"\s*<seg [^>]*>(.*)</seg>\s*")
 
 
-def _talks(files: Sequence[File], _part: Part) -> Iterator[Record]:
+def format_talks(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """IWSLT: files of ``source`` and ``target`` sentences, without the metadata of the talks and without markup."""
     for source, target in zip_longest(*map(_sentences, files)):
         if source is None or target is None:
@@ -260,7 +259,7 @@ _SENTENCE_ENDS: Final = (".", "!", "?", "...", "'", "`", '"', "\u2019", "\u201d"
 _HIGHLIGHT: Final = "@highlight"
 
 
-def _stories(files: Sequence[File], _part: Part) -> Iterator[Record]:
+def format_stories(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """CNN/Daily Mail: a list of stories, by name or by address, beside the stories, of the publisher of the key."""
     lines = (line.strip() for _, line in read_lines(files[0]))
     names = {_story_name(line) for line in lines if line}
@@ -300,7 +299,7 @@ def _split_story(file: File, text: str) -> tuple[str, str]:
 # --- reviews
 
 
-def _movie_reviews(files: Sequence[File], _part: Part) -> Iterator[Record]:
+def format_movie_reviews(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """Large movie reviews: as JSON lines, or the part of the key of the official folder or archive."""
     if ".jsonl" in files[0].path.name:
         for number, row in read_json_lines(files[0]):
@@ -316,7 +315,7 @@ _TEXT: Final = re.compile(r"<review_text>(.*?)</review_text>", re.DOTALL)
 _SHARES: Final = {"train": (0.0, 0.7), "dev": (0.7, 0.8), "test": (0.8, 1.0)}
 
 
-def _product_reviews(files: Sequence[File], _part: Part) -> Iterator[Record]:
+def format_product_reviews(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """Multi-domain sentiment: pseudo-XML by domain and label. There is no official split.
 
     Where ``splits.json`` lies beside the archive, it gives the indices: domain -> ``train``/``dev``/``test`` (the key)
@@ -341,10 +340,79 @@ def _product_reviews(files: Sequence[File], _part: Part) -> Iterator[Record]:
             yield {"id": f"{domain}/{label}/{index}", "domain": domain, "label": label, "context": review[1].strip()}
 
 
+# --- entities, named in one answer: ``text -- type; text -- type``
+
+_NO_ENTITY: Final = "None"
+_WORD_OF_TYPE: Final = {
+    "PERSON": "person",
+    "NORP": "political",
+    "FAC": "facility",
+    "ORG": "organization",
+    "GPE": "geopolitical",
+    "LOC": "location",
+    "PRODUCT": "product",
+    "EVENT": "event",
+    "WORK_OF_ART": "artwork",
+    "LAW": "legal",
+    "LANGUAGE": "language",
+    "DATE": "date",
+    "TIME": "time",
+    "PERCENT": "percentage",
+    "MONEY": "monetary",
+    "QUANTITY": "quantitative",
+    "ORDINAL": "ordinal",
+    "CARDINAL": "cardinal",
+}
+_ENTITY: Final = re.compile(r'<ENAMEX TYPE="(?P<type>[A-Z_]+)"[^>]*>(?P<text>.*?)</ENAMEX>')
+_ANY_TAG: Final = re.compile(r"</?(?:ENAMEX|DOC)\b[^>]*>")
+
+
+def format_entities_in_markup(files: Sequence[File], _part: Part) -> Iterator[Record]:
+    """OntoNotes 5.0: the documents of a list, below a folder: ``*.name`` with a sentence a line."""
+    for _, line in read_lines(files[0]):
+        document = line.strip().removeprefix("annotations/")
+        path = files[1].path / f"{document}.name"
+        if document and not path.is_file():
+            raise MissingFileError(f"found no {path}, which {files[0]} lists.")
+        for number, sentence in read_lines(path) if document else ():
+            if sentence.strip() and not sentence.startswith(("<DOC", "</DOC")):
+                context = _ENTITY.sub(lambda match: match["text"], sentence)
+                if _ANY_TAG.search(context):
+                    raise malformed(path, number, f"entities are nested or not closed: {sentence!r}.")
+                found = [
+                    (_plain(entity["text"]), _WORD_OF_TYPE[entity["type"]]) for entity in _ENTITY.finditer(sentence)
+                ]
+                yield {"id": f"{document}/{number}", "context": _plain(context), "answers": [_listed(found)]}
+
+
+def _plain(text: str) -> str:
+    return " ".join(html.unescape(text).split())
+
+
+def _listed(entities: Sequence[tuple[str, str]]) -> str:
+    return "; ".join(f"{text} -- {kind}" for text, kind in entities) or _NO_ENTITY
+
+
+def format_entities_by_token(files: Sequence[File], _part: Part) -> Iterator[Record]:
+    """WNUT-17: ``token TAB tag`` a line with BIO tags, a blank line after each sentence."""
+    for is_sentence, lines in groupby(read_lines(files[0]), lambda line: bool(line[1].strip())):
+        if is_sentence:
+            tokens, tags = zip(*(_token(files[0], number, line) for number, line in lines), strict=True)
+            found = [(" ".join(tokens[a:b]), kind.replace("-", " ")) for kind, a, b in entities_of(tags)]
+            yield {"context": " ".join(tokens), "answers": [_listed(found)]}
+
+
+def _token(file: File, number: int, line: str) -> tuple[str, str]:
+    token, _, tag = line.partition("\t")
+    if not token or (tag != "O" and tag[:2] not in ("B-", "I-")):
+        raise malformed(file, number, f"expected a token, a tab and a BIO tag, found {line!r}.")
+    return token, tag
+
+
 # --- any other
 
 
-def _questions(files: Sequence[File], _part: Part) -> Iterator[Record]:
+def format_context_question_answer(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """JSON lines ``{context, question, answer}``; the answer is a string or a list of strings, all of them right."""
     for number, row in read_json_lines(files[0]):
         answer = row.get("answer")
@@ -353,21 +421,3 @@ def _questions(files: Sequence[File], _part: Part) -> Iterator[Record]:
             raise malformed(files[0], number, "`answer` must be a string or a list of one or more strings.")
         context, question = (text_field(files[0], number, row, field) for field in ("context", "question"))
         yield {"line": number, "context": context, "question": question, "answers": answers}
-
-
-FORMATS: dict[str, Format] = {
-    "squad": _squad,
-    "squad_twice": _squad_twice,
-    "titles": _titles,
-    "relations": _relations,
-    "verbs": _verbs,
-    "schemas": _schemas,
-    "sql": _sql,
-    "talks": _talks,
-    "stories": _stories,
-    "movie_reviews": _movie_reviews,
-    "product_reviews": _product_reviews,
-    **entities.FORMATS,
-    "context_question_answer": _questions,
-}
-"""Reader of each format."""

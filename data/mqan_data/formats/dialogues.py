@@ -8,7 +8,7 @@ from typing import Any
 
 from mqan_data.files import File, read_json_lines, read_lines
 from mqan_data.formats.dataset_file import Field, FieldsPart, Part
-from mqan_data.formats.records import Format, Record, read_json_value
+from mqan_data.formats.records import Record, read_json_value
 from mqan_data.formats.tokens import join_tokens
 
 _SPEAKERS = (  # the two parts of a conversation, by turns of the dialogues of a file
@@ -38,7 +38,7 @@ def is_cut(turns: Sequence[tuple[str, str]]) -> bool:
     return len(turns) > _TURNS
 
 
-def _sgd(files: Sequence[File], part: Part) -> Iterator[Record]:
+def format_sgd(files: Sequence[File], part: Part) -> Iterator[Record]:
     """Schema-Guided Dialogue: ``dialogues.json|schema.json``; option ``view``: state, spans or requested."""
     schemas = {service["service_name"]: service["slots"] for service in read_json_value(files[1])}
     schemes = {service: sgd_fields(slots) for service, slots in schemas.items()}
@@ -127,7 +127,7 @@ def _type_of(slot: str) -> str:
     return "place" if slot.rsplit("_")[-1] in ("origin", "destination", "from", "to") else ""
 
 
-def _multiwoz(files: Sequence[File], part: Part) -> Iterator[Record]:
+def format_multiwoz(files: Sequence[File], part: Part) -> Iterator[Record]:
     """MultiWOZ as JSON lines of ``turns`` with ``system``, ``user`` and the cumulated ``state``."""
     dialogues = [
         [
@@ -139,7 +139,7 @@ def _multiwoz(files: Sequence[File], part: Part) -> Iterator[Record]:
     return _followed(part, dialogues, first=1)
 
 
-def _woz(files: Sequence[File], part: Part) -> Iterator[Record]:
+def format_woz(files: Sequence[File], part: Part) -> Iterator[Record]:
     """WOZ 2.0: turns with what was said, and the state as ``values`` and ``requests``."""
     dialogues = [[_woz_turn(turn) for turn in row["dialogue"]] for row in read_json_value(files[0])]
     return _followed(part, dialogues, first=0)
@@ -197,7 +197,7 @@ def _open_fields(
     }
 
 
-def _m2m(files: Sequence[File], part: Part) -> Iterator[Record]:
+def format_m2m(files: Sequence[File], part: Part) -> Iterator[Record]:
     """Simulated dialogues: ``turns`` with utterances and ``dialogue_state``."""
     fields = part.fields if isinstance(part, FieldsPart) else {}
     for number, dialogue in enumerate(read_json_value(files[0])):
@@ -215,7 +215,7 @@ def _m2m(files: Sequence[File], part: Part) -> Iterator[Record]:
             yield {"text": said(turns), "values": values, "scheme": open_fields, "cut": is_cut(turns)}
 
 
-def _state_changes(files: Sequence[File], _part: Part) -> Iterator[Record]:
+def format_state_changes(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """WOZ 2.0 as decaNLP asks it: what the system did and what the user then said; how that changes the state.
 
     The answer is ``slot: value, slot: value; request, request``, with the informs that are new and all requests, or
@@ -248,7 +248,7 @@ def _slots(turn: Any, act: str) -> list[tuple[str, str]]:
     return [(slot, value) for acts in turn["belief_state"] if acts["act"] == act for slot, value in acts["slots"]]
 
 
-def _kvret(files: Sequence[File], part: Part) -> Iterator[Record]:
+def format_kvret(files: Sequence[File], part: Part) -> Iterator[Record]:
     """In-car assistant: a record for each turn of the driver (option ``view``: state, or table for its facts)."""
     for _, dialogue in read_json_lines(files[0]):
         if part.options["view"] == "table":
@@ -290,7 +290,7 @@ def _kvret_table(items: Sequence[Mapping[str, str]]) -> Iterator[Record]:
             yield {"text": text, "question": wordings, "answers": [value] if known else [], "start": place}
 
 
-def _conversation(files: Sequence[File], part: Part) -> Iterator[Record]:
+def format_conversation(files: Sequence[File], part: Part) -> Iterator[Record]:
     """Lines of a conversation in a CSV file (options ``group``, ``speaker``, ``utterance``: names of columns)."""
     lines = (line + "\n" for _, line in read_lines(files[0]))
     group, speaker, utterance = (part.options[name] for name in ("group", "speaker", "utterance"))
@@ -299,15 +299,3 @@ def _conversation(files: Sequence[File], part: Part) -> Iterator[Record]:
         for row in rows:
             turns.append((row[speaker].strip("[]'\""), " ".join(row[utterance].split())))
             yield {**row, "text": said(turns), "who": turns[-1][0], "line": turns[-1][1]}
-
-
-FORMATS: dict[str, Format] = {
-    "sgd": _sgd,
-    "multiwoz": _multiwoz,
-    "m2m": _m2m,
-    "woz": _woz,
-    "state_changes": _state_changes,
-    "kvret": _kvret,
-    "conversation": _conversation,
-}
-"""Reader of each format."""

@@ -6,14 +6,13 @@ from itertools import groupby
 
 from mqan_data.files import File, malformed, read_json_lines, read_lines
 from mqan_data.formats.dataset_file import Part
-from mqan_data.formats.records import FORMATS as FORMATS_OF_TABLES
-from mqan_data.formats.records import Format, Record, read_json_value, read_xml, without_marks
+from mqan_data.formats.records import Record, format_csv, format_tsv, read_json_value, read_xml, without_marks
 
 _UNORDERED = "taxonomy_animal"  # a task of instruction induction whose answers are lists in no order
 _ANNOTATION = re.compile(r"\[\s*(\w+)\s*:\s*([^\]]*?)\s*\]")
 
 
-def _aspects(files: Sequence[File], part: Part) -> Iterator[Record]:
+def format_aspects(files: Sequence[File], part: Part) -> Iterator[Record]:
     """Three lines a term: the text with ``$T$`` in its place, the term, its polarity."""
     lines = [line.strip() for _, line in read_lines(files[0])]
     for place in range(0, len(lines) - 2, 3):
@@ -27,14 +26,14 @@ def _aspects(files: Sequence[File], part: Part) -> Iterator[Record]:
         }
 
 
-def _aspect_terms(files: Sequence[File], part: Part) -> Iterator[Record]:
+def format_aspect_terms(files: Sequence[File], part: Part) -> Iterator[Record]:
     """The same, a record a sentence with all its terms."""
-    for text, rows in groupby(_aspects(files, part), lambda row: row["text"]):
+    for text, rows in groupby(format_aspects(files, part), lambda row: row["text"]):
         mentions = sorted({mention for row in rows for mention in row["mentions"]}, key=lambda m: m[1:])
         yield {"text": text, "mentions": mentions}
 
 
-def _mams(files: Sequence[File], _part: Part) -> Iterator[Record]:
+def format_mams(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """MAMS: sentences with terms or categories in ``aspects``, and their places in ``mentions``."""
     for sentence in read_xml(files[0]).iter("sentence"):
         text = sentence.findtext("text") or ""
@@ -44,7 +43,7 @@ def _mams(files: Sequence[File], _part: Part) -> Iterator[Record]:
         yield {"text": text, "aspects": aspects, "mentions": sorted(places, key=lambda m: m[1:])}
 
 
-def _annotated(files: Sequence[File], part: Part) -> Iterator[Record]:
+def format_annotated(files: Sequence[File], part: Part) -> Iterator[Record]:
     """Delimited text with fields in the text as ``[date : tomorrow]`` in one column (option ``column``)."""
     column = part.options["column"]
     header: list[str] = []
@@ -73,7 +72,7 @@ def annotated(text: str) -> Record:
     return {"text": "".join([*parts, text[place:]]), "mentions": mentions}
 
 
-def _semeval_relations(files: Sequence[File], _part: Part) -> Iterator[Record]:
+def format_semeval_relations(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """SemEval-2010 task 8: a numbered sentence in quotes with two marked nouns, then the relation and a comment."""
     lines = [line for _, line in read_lines(files[0])]
     marks = {"first": ("<e1>", "</e1>"), "second": ("<e2>", "</e2>")}
@@ -84,7 +83,7 @@ def _semeval_relations(files: Sequence[File], _part: Part) -> Iterator[Record]:
             yield {**without_marks(text, marks), "relation": lines[place + 1].strip()}
 
 
-def _candidates(files: Sequence[File], _part: Part) -> Iterator[Record]:
+def format_candidates(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """Four lines a sentence: it, the pronoun, the candidates with commas between them, the right one."""
     lines = [line.strip() for _, line in read_lines(files[0]) if line.strip()]
     for place in range(0, len(lines) - 3, 4):
@@ -101,10 +100,10 @@ def _as_it_stands(text: str, option: str) -> str:
     return text[start : start + len(option)] if start >= 0 else option
 
 
-def _gap(files: Sequence[File], part: Part) -> Iterator[Record]:
+def format_gap(files: Sequence[File], part: Part) -> Iterator[Record]:
     """GAP: tab-separated with header; both ``coref`` columns false: neither name."""
     names = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth"]
-    for row in FORMATS_OF_TABLES["tsv"](files, part):
+    for row in format_tsv(files, part):
         start = int(row["Pronoun-offset"])
         before = len(re.findall(rf"\b{row['Pronoun']}\b", row["Text"][:start]))
         right = "A" if row["A-coref"] == "TRUE" else "B" if row["B-coref"] == "TRUE" else "none"
@@ -114,7 +113,7 @@ def _gap(files: Sequence[File], part: Part) -> Iterator[Record]:
             yield {**row, "which": names[before], "around": around, "answer": right}
 
 
-def _mctest(files: Sequence[File], _part: Part) -> Iterator[Record]:
+def format_mctest(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """MCTest: stories with four questions of four answers each, and the right letters beside them."""
     letters = [line.split("\t") for _, line in read_lines(files[1])]
     for (_, line), right in zip(read_lines(files[0]), letters, strict=True):
@@ -125,7 +124,7 @@ def _mctest(files: Sequence[File], _part: Part) -> Iterator[Record]:
             yield {"text": text, "question": question.partition(": ")[2], "candidates": options, "answer": letter}
 
 
-def _babi(files: Sequence[File], _part: Part) -> Iterator[Record]:
+def format_babi(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """bAbI: numbered lines; those with tabs are questions on what was said since line 1."""
     story: list[str] = []
     for _, line in read_lines(files[0]):
@@ -139,7 +138,7 @@ def _babi(files: Sequence[File], _part: Part) -> Iterator[Record]:
             story.append(rest.strip())
 
 
-def _nlu_sentences(files: Sequence[File], _part: Part) -> Iterator[Record]:
+def format_nlu_sentences(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """NLU Evaluation Corpora: ``sentences`` with ``entities``, whose text is looked up in the sentence."""
     for sentence in read_json_value(files[0])["sentences"]:
         text, place = sentence["text"], 0
@@ -152,7 +151,7 @@ def _nlu_sentences(files: Sequence[File], _part: Part) -> Iterator[Record]:
         yield {**sentence, "mentions": sorted(mentions, key=lambda m: m[1])}
 
 
-def _nlupp(files: Sequence[File], _part: Part) -> Iterator[Record]:
+def format_nlupp(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """NLU++: a list of utterances with ``intents`` and ``slots``."""
     for row in read_json_value(files[0]):
         slots = row.get("slots", {})
@@ -160,15 +159,15 @@ def _nlupp(files: Sequence[File], _part: Part) -> Iterator[Record]:
         yield {"text": row["text"], "intents": row.get("intents", []), "mentions": mentions}
 
 
-def _info_boxes(files: Sequence[File], part: Part) -> Iterator[Record]:
+def format_info_boxes(files: Sequence[File], part: Part) -> Iterator[Record]:
     """InfoTabS: statements beside the file of the tables; the table becomes lines of ``key: value, value``."""
     tables = {row["table_id"]: row["table"] for _, row in read_json_lines(files[1])}
-    for row in FORMATS_OF_TABLES["tsv"](files, part):
+    for row in format_tsv(files, part):
         lines = [f"{key}: {', '.join(values)}" for key, values in tables[row["table_id"]].items()]
         yield {**row, "text": "\n".join(lines).removeprefix("title: ")}
 
 
-def _listed(files: Sequence[File], part: Part) -> Iterator[Record]:
+def format_listed(files: Sequence[File], part: Part) -> Iterator[Record]:
     """JSON lines whose ``text`` holds the phrases of a list (options ``list``, ``field``); others are left out."""
     for _, row in read_json_lines(files[0]):
         text = " ".join(row["text"].split())
@@ -180,7 +179,7 @@ def _listed(files: Sequence[File], part: Part) -> Iterator[Record]:
         yield {"text": text, "mentions": [found[start] for start in sorted(found)]}
 
 
-def _instructions(files: Sequence[File], _part: Part) -> Iterator[Record]:
+def format_instructions(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """Instruction induction: tasks with wordings of their instruction; ``#train`` or ``#test`` names the list."""
     for task in read_json_value(File(files[0].path)):
         for given, wanted in task[files[0].key]:
@@ -189,7 +188,7 @@ def _instructions(files: Sequence[File], _part: Part) -> Iterator[Record]:
             yield {"text": given, "question": task["instructions"], "answers": [wanted], "task": task["task"]}
 
 
-def _bookings(files: Sequence[File], _part: Part) -> Iterator[Record]:
+def format_bookings(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """RESTAURANTS-8K: utterances with labelled spans, an absent start is 0; before them what they were asked for."""
     for row in read_json_value(files[0]):
         asked = [slot.replace("_", " ") for slot in (row.get("context") or {}).get("requestedSlots", ())]
@@ -200,14 +199,14 @@ def _bookings(files: Sequence[File], _part: Part) -> Iterator[Record]:
         yield {"text": text, "mentions": sorted(mentions, key=lambda m: m[1])}
 
 
-def _facts(files: Sequence[File], part: Part) -> Iterator[Record]:
+def format_facts(files: Sequence[File], part: Part) -> Iterator[Record]:
     """E2E: ``mr`` with facts as ``name[value], area[value]`` and the text ``ref``."""
-    for row in FORMATS_OF_TABLES["csv"](files, part):
+    for row in format_csv(files, part):
         facts = re.findall(r"([\w ]+)\[([^\]]*)\]", row["mr"])
         yield {"text": row["ref"], "values": {name.strip(): [value] for name, value in facts}}
 
 
-def _legal(files: Sequence[File], _part: Part) -> Iterator[Record]:
+def format_legal(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """LegalBench: tasks with a prompt and a few rows; see ``instruction_of`` for the question."""
     for _, task in read_json_lines(files[0]):
         answers = list(dict.fromkeys(str(row["answer"]) for row in task["train"]))
@@ -232,25 +231,3 @@ def instruction_of(prompt: str) -> str:
     last = re.sub(r"(?m)^[A-Z][\w ]{0,30}:|\b(?:A|Answer|Label)\s*:\s*$", " ", last)
     words = [" ".join(part.split()) for part in (first, last if len(blocks) > 1 else "")]
     return " ".join(part for part in words if re.search(r"\w", part))
-
-
-FORMATS: dict[str, Format] = {
-    "aspects": _aspects,
-    "aspect_terms": _aspect_terms,
-    "mams": _mams,
-    "annotated": _annotated,
-    "semeval_relations": _semeval_relations,
-    "candidates": _candidates,
-    "gap": _gap,
-    "mctest": _mctest,
-    "babi": _babi,
-    "nlu_sentences": _nlu_sentences,
-    "nlupp": _nlupp,
-    "info_boxes": _info_boxes,
-    "listed": _listed,
-    "instructions": _instructions,
-    "bookings": _bookings,
-    "facts": _facts,
-    "legal": _legal,
-}
-"""Reader of each format."""

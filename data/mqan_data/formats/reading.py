@@ -10,8 +10,9 @@ from string import Formatter
 from typing import Any
 
 from mqan_core.example import Choice, Example
-from mqan_data.errors import DatasetError
-from mqan_data.formats import claims, decanlp, dialogues, layouts
+from mqan_data.errors import DatasetError, MissingFileError
+from mqan_data.files import find_file
+from mqan_data.formats import claims, decanlp, dialogues, layouts, records
 from mqan_data.formats.dataset_file import (
     AnyPart,
     ChoicesPart,
@@ -22,10 +23,11 @@ from mqan_data.formats.dataset_file import (
     FieldsPart,
     Form,
     LabelsPart,
+    Part,
     QuestionsPart,
     TaskPart,
 )
-from mqan_data.formats.records import FORMATS, Record, as_text, pick, read_records
+from mqan_data.formats.records import DROPPED, TIMES, Record, as_text, pick
 from mqan_data.formats.rows import (
     ChoiceRow,
     EverydayRow,
@@ -37,12 +39,14 @@ from mqan_data.formats.rows import (
     Row,
     Verdict,
 )
+from mqan_data.formats.tokens import written
 
-FORMATS.update(claims.FORMATS)
-FORMATS.update(decanlp.FORMATS)
-FORMATS.update(dialogues.FORMATS)
-FORMATS.update(layouts.FORMATS)
-
+_FORMATS: Mapping[str, Callable[..., Iterator[Record]]] = {
+    name.removeprefix("format_"): reader
+    for module in (records, claims, decanlp, dialogues, layouts)
+    for name, reader in vars(module).items()
+    if name.startswith("format_")
+}
 _GIVEN = frozenset({"label", "options"})  # names in templates that are filled in when a question is drawn
 _SPACES = re.compile(r"[ \t\xa0]+")
 
@@ -88,6 +92,54 @@ def read_examples(folder: Path, task: TaskPart, split: str, dropped: Counter[str
                 record.get("start"),
                 record.get("reference"),
             )
+
+
+def read_records(folder: Path, part: Part, split: str, dropped: Counter[str] | None = None) -> Iterator[Record]:
+    """Yield the records of a split that ``keep`` keeps; count what the files hold but no record has, by reason."""
+    if part.format not in _FORMATS:
+        raise ValueError(f"There is no format {part.format!r}; there are {', '.join(sorted(_FORMATS))}.")
+    dropped = Counter() if dropped is None else dropped
+    for names in part.files.get(split, ()):
+        try:
+            files = [find_file(folder, name.strip()) for name in names.removesuffix("?").split("|")]
+        except MissingFileError as error:
+            if not names.endswith("?"):
+                raise
+            dropped[str(error).partition(". Give ")[0]] += 1
+            continue
+        for record in _FORMATS[part.format](files, part):
+            if DROPPED in record:
+                dropped[record.pop(DROPPED)] += record.pop(TIMES, 1)
+            if not record:
+                continue
+            record.setdefault("file", names)
+            record.setdefault("part", files[0].key)
+            _tidy(record, part)
+            for whole in _each(record, part.each) if part.each else (record,):
+                if all(str(whole.get(column)) in values for column, values in part.keep.items()):
+                    yield whole
+
+
+def _tidy(record: Record, part: Part) -> None:
+    """Join lists of texts and tokens.
+
+    Options of all formats: names of columns with spaces between them, whose lists of texts are joined by a space
+    (``sentences``) or a line break (``lines``; ``<br>`` becomes one, too), or whose text has spaces between its tokens
+    (``tokenised``).
+    """
+    for name in part.options.get("sentences", "").split():
+        record[name] = " ".join(record[name])
+    for name in part.options.get("lines", "").split():
+        lines = record[name]
+        record[name] = "\n".join(lines) if isinstance(lines, list) else lines.replace("<br>", "\n")
+    for name in part.options.get("tokenised", "").split():
+        record[name] = written(record[name])
+
+
+def _each(record: Record, key: str) -> Iterator[Record]:
+    for place, entry in enumerate(pick(record, key)):
+        inner = entry if isinstance(entry, dict) else {"entry": entry}
+        yield {**{name: value for name, value in record.items() if name != key}, **inner, "place": place}
 
 
 @contextmanager
@@ -263,7 +315,8 @@ def _fact_rows(part: FactsPart, records: Iterable[Record]) -> Iterator[FactRow]:
         asked = clean((part.question or part.statement).format(**record))
         if text and " " in asked:
             evidence = _places(text, pick(record, part.evidence)) if part.evidence else None
-            yield FactRow(text, asked, verdict_of[key], None if verdict_of[key] == "unknown" else evidence)
+            known = None if verdict_of[key] == "unknown" else evidence
+            yield FactRow(text, asked, verdict_of[key], known, bool(part.question))
 
 
 def _places(text: str, passages: Any, *, is_clean: bool = True) -> tuple[tuple[int, int], ...] | None:

@@ -1,76 +1,26 @@
-"""Files to records: one dict a row, whatever the format; a new format is one function here or beside it."""
+"""Files to records: one dict a row, whatever the format.
+
+The format NAME is the function ``format_NAME`` here or beside it; it yields the records of a file, or of several that
+have a line a row each (``a.txt|b.txt``).
+"""
 
 import csv
 import json
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
-from pathlib import Path
 from typing import Any, Final
 from xml.etree import ElementTree
 
-from mqan_data.errors import MissingFileError
-from mqan_data.files import File, find_file, malformed, read_json_lines, read_lines
+from mqan_data.files import File, malformed, read_json_lines, read_lines
 from mqan_data.formats.dataset_file import Part
-from mqan_data.formats.tokens import join_tokens, written
+from mqan_data.formats.tokens import join_tokens
 
 Record = dict[str, Any]
-Format = Callable[[Sequence[File], Part], Iterator[Record]]
-"""Yields the records of a file, or of several that have a line a row each (``a.txt|b.txt``)."""
-
 DROPPED: Final = "(dropped)"
 """Key of a record: why something was left out; ``TIMES`` how often, if not once. Nothing else may be in it."""
 TIMES: Final = "(times)"
-
-
-def read_records(folder: Path, part: Part, split: str, dropped: Counter[str] | None = None) -> Iterator[Record]:
-    """Yield the records of a split that ``keep`` keeps; count what the files hold but no record has, by reason."""
-    if part.format not in FORMATS:
-        raise ValueError(f"There is no format {part.format!r}; there are {', '.join(sorted(FORMATS))}.")
-    dropped = Counter() if dropped is None else dropped
-    for names in part.files.get(split, ()):
-        try:
-            files = [find_file(folder, name.strip()) for name in names.removesuffix("?").split("|")]
-        except MissingFileError as error:
-            if not names.endswith("?"):
-                raise
-            dropped[str(error).partition(". Give ")[0]] += 1
-            continue
-        for record in FORMATS[part.format](files, part):
-            if DROPPED in record:
-                dropped[record.pop(DROPPED)] += record.pop(TIMES, 1)
-            if not record:
-                continue
-            record.setdefault("file", names)
-            record.setdefault("part", files[0].key)
-            _tidy(record, part)
-            for whole in _each(record, part.each) if part.each else (record,):
-                if all(str(whole.get(column)) in values for column, values in part.keep.items()):
-                    yield whole
-
-
-def _tidy(record: Record, part: Part) -> None:
-    """Join lists of texts and tokens.
-
-    Options of all formats: names of columns with spaces between them, whose lists of texts are joined by a space
-    (``sentences``) or a line break (``lines``; ``<br>`` becomes one, too), or whose text has spaces between its tokens
-    (``tokenised``).
-    """
-    for name in part.options.get("sentences", "").split():
-        record[name] = " ".join(record[name])
-    for name in part.options.get("lines", "").split():
-        lines = record[name]
-        record[name] = "\n".join(lines) if isinstance(lines, list) else lines.replace("<br>", "\n")
-    for name in part.options.get("tokenised", "").split():
-        record[name] = written(record[name])
-
-
-def _each(record: Record, key: str) -> Iterator[Record]:
-    for place, entry in enumerate(pick(record, key)):
-        inner = entry if isinstance(entry, dict) else {"entry": entry}
-        yield {**{name: value for name, value in record.items() if name != key}, **inner, "place": place}
 
 
 def pick(record: Any, path: str) -> Any:
@@ -89,7 +39,7 @@ def as_text(value: Any) -> str:
     return value.strip() if isinstance(value, str) else str(value)
 
 
-def _csv(files: Sequence[File], part: Part) -> Iterator[Record]:
+def format_csv(files: Sequence[File], part: Part) -> Iterator[Record]:
     """Quoted text with a delimiter.
 
     Options: ``delimiter``, a comma by default; ``header: skip`` where ``columns`` rename those of the file;
@@ -109,7 +59,7 @@ def _csv(files: Sequence[File], part: Part) -> Iterator[Record]:
             yield dict(zip(columns, row, strict=True))
 
 
-def _tsv(files: Sequence[File], part: Part) -> Iterator[Record]:
+def format_tsv(files: Sequence[File], part: Part) -> Iterator[Record]:
     """Tab-separated lines without quoting; ``line`` is the number of each."""
     columns = list(part.columns)
     for number, line in read_lines(files[0]):
@@ -124,7 +74,7 @@ def _tsv(files: Sequence[File], part: Part) -> Iterator[Record]:
             yield {"line": number, **dict(zip(columns, cells, strict=True))}
 
 
-def _jsonl(files: Sequence[File], _part: Part) -> Iterator[Record]:
+def format_jsonl(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """A JSON object a line, whose number is ``line``."""
     for number, row in read_json_lines(files[0]):
         yield {"line": number, **row}
@@ -144,7 +94,7 @@ def read_json_value(file: File) -> Any:
         raise malformed(file, None, f"not JSON, or without the key: {error}.") from error
 
 
-def _json(files: Sequence[File], part: Part) -> Iterator[Record]:
+def format_json(files: Sequence[File], part: Part) -> Iterator[Record]:
     """A list of objects, or of lists whose entries ``columns`` name; or an object of them, by ``key``."""
     value = read_json_value(files[0])
     for key, entry in value.items() if isinstance(value, dict) else enumerate(value):
@@ -152,7 +102,7 @@ def _json(files: Sequence[File], part: Part) -> Iterator[Record]:
         yield {"key": key, **record}
 
 
-def _lines(files: Sequence[File], part: Part) -> Iterator[Record]:
+def format_lines(files: Sequence[File], part: Part) -> Iterator[Record]:
     """Files with a line a row each, side by side; ``columns`` name the files (option ``encoding``)."""
     encoding = part.options.get("encoding", "utf-8")
     content = [[line for _, line in read_lines(file, encoding)] for file in files]
@@ -162,7 +112,7 @@ def _lines(files: Sequence[File], part: Part) -> Iterator[Record]:
         yield {"line": number, **dict(zip(part.columns, map(str.strip, cells), strict=True))}
 
 
-def _xml(files: Sequence[File], part: Part) -> Iterator[Record]:
+def format_xml(files: Sequence[File], part: Part) -> Iterator[Record]:
     """Elements of one tag (option ``item``); attributes and the texts of children are the columns."""
     root = read_xml(files[0])
     for element in root.iter(part.options["item"]):
@@ -197,7 +147,7 @@ def entities_of(tags: Sequence[str]) -> list[tuple[str, int, int]]:
     return found
 
 
-def _conll(files: Sequence[File], _part: Part) -> Iterator[Record]:
+def format_conll(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """A token a line with its tag last, a blank line after each sentence."""
     lines = ((line.strip() != "" and not line.startswith("-DOCSTART-"), line) for _, line in read_lines(files[0]))
     for is_sentence, group in groupby(lines, lambda pair: pair[0]):
@@ -206,16 +156,16 @@ def _conll(files: Sequence[File], _part: Part) -> Iterator[Record]:
             yield tagged([row[0] for row in cells], [row[-1] for row in cells])
 
 
-def _bio(files: Sequence[File], part: Part) -> Iterator[Record]:
+def format_bio(files: Sequence[File], part: Part) -> Iterator[Record]:
     """Lines of ``tokens`` beside lines of their ``tags``, and others; ``columns`` name them."""
-    for row in _lines(files, part):
+    for row in format_lines(files, part):
         tokens, tags = row["tokens"].split(), row["tags"].split()
         if len(tokens) != len(tags):
             raise malformed(files[0], None, f"has not as many tokens as tags: {row['tokens']!r}.")
         yield {**row, **tagged(tokens, tags)}
 
 
-def _marked(files: Sequence[File], part: Part) -> Iterator[Record]:
+def format_marked(files: Sequence[File], part: Part) -> Iterator[Record]:
     """JSON lines whose ``text`` has terms between markers (option NAME: opening and closing one, with a space)."""
     marks = {name: mark.split() for name, mark in part.options.items()}
     for _, row in read_json_lines(files[0]):
@@ -233,17 +183,3 @@ def without_marks(text: str, marks: Mapping[str, Sequence[str]]) -> Record:
         for mark in (mark for pair in marks.values() for mark in pair):
             found[name] = found[name].replace(mark, "").strip()
     return {**found, "text": text}
-
-
-FORMATS: dict[str, Format] = {
-    "csv": _csv,
-    "tsv": _tsv,
-    "jsonl": _jsonl,
-    "json": _json,
-    "lines": _lines,
-    "xml": _xml,
-    "conll": _conll,
-    "bio": _bio,
-    "marked": _marked,
-}
-"""Reader of each format; the modules beside this one add those that only one publisher uses."""

@@ -79,6 +79,7 @@ class FactRow:
     asked: str
     verdict: Verdict
     evidence: Spans | None = None  # what decides it; None where nobody knows
+    is_question: bool = False
 
     def texts(self) -> tuple[str, ...]:
         return (self.text, self.asked)

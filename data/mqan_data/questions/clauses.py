@@ -53,10 +53,31 @@ def question_of(statement: str) -> str | None:
         question = question_of(behind if is_name else behind[:1].upper() + behind[1:])
         return None if question is None else f"{question.rstrip('?')} {front[:1].lower()}{front[1:]}?"
     clause = _clause_of(statement)
-    if clause is None:
+    return None if clause is None else _asked(clause)
+
+
+def question_without_denial(statement: str) -> str | None:
+    """Return the question to which a statement with "not" says no; None where the rules are not sure.
+
+    >>> question_without_denial("The dogs did not run home.")
+    'Did the dogs run home?'
+    """
+    clause = _clause_of(statement)
+    if clause is None or clause.rest[:1] != ["not"]:
         return None
+    clause = clause._replace(rest=clause.rest[1:])
+    return None if _is_quantified(clause) else _asked(clause)
+
+
+def _asked(clause: Clause) -> str:
     subject = [w.lowered(clause.subject), *clause.subject[1:]]
     return _written([clause.auxiliary or clause.helper, *subject, clause.base, *clause.rest], "?")
+
+
+def _is_quantified(clause: Clause) -> bool:
+    """Return whether words beside the verb take part in what "not" denies."""
+    rest = {bare_of(word) for word in clause.rest}
+    return not (_QUANTIFIED.isdisjoint({*map(bare_of, clause.subject), *rest}) and _JOINING.isdisjoint(rest))
 
 
 def negated(statement: str) -> str | None:
@@ -69,9 +90,7 @@ def negated(statement: str) -> str | None:
     if clause is None or clause.auxiliary in _NOT_DENIED:
         return None
     subject, auxiliary, base, helper, rest = clause
-    if any(bare_of(word) in _QUANTIFIED for word in (*subject, *rest)) or any(
-        bare_of(word) in _JOINING for word in rest
-    ):
+    if _is_quantified(clause):
         return None
     rest = ["not", base, *rest]
     if subject == ["There"] and auxiliary in w.BE and clause.rest:

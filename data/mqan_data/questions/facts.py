@@ -7,10 +7,9 @@ from typing import Final
 import numpy as np
 
 from mqan_core.example import Choice, Example
-from mqan_data.formats.dataset_file import FactsPart
 from mqan_data.formats.rows import FactRow, Verdict
 from mqan_data.questions.asked import TRUE_FALSE, YES_NO, ask, one_of, shuffled, worded, wordings
-from mqan_data.questions.clauses import question_of
+from mqan_data.questions.clauses import question_of, question_without_denial
 
 _FREE, _THREE, _TRUE_FALSE = 0.1, 0.2, 0.1  # shares of the questions without choices, with three, with true and false
 _NATURAL = 0.55  # share of the statements that are turned into a question, where that can be done
@@ -30,15 +29,6 @@ _SEVERAL = re.compile(r"[.!?;][\"')\]]*\s")
 _VERB = re.compile(r"\b(?:is|are|was|were|am|do|does|did|has|have|had|can|could|will|would|must|\w+ed|\w+[^s\W]s)\b")
 _NO_VERB = re.compile(r"\w{2}ing\b")  # of captions: "a man reading"
 _NEGATION = re.compile(r"\b(?:not|never|no|nobody|nothing|none|neither|nor|cannot)\b|n't\b", re.IGNORECASE)
-_DENIAL = re.compile(  # by its verb alone
-    r"(?P<subject>[^,;]+ )(?P<verb>is|are|was|were|do|does|did|has|have|had|could|will|would)(?: not|n't) "
-    r"(?P<rest>(?:(?!\bnot\b|n't\b|\bno\b|\bnever\b).)+)"
-)
-_OPEN_SUBJECT = re.compile(  # of which a denial does not say the opposite
-    r"\b(?:an?|all|any\w*|and|both|each|every\w*|few|many|more|most|no|not|one|only|some\w*|that|two|three|which|who|\d+)\b",
-    re.IGNORECASE,
-)
-_OPEN_REST = re.compile(r"\b(?:all|and|any ?more|because|both|but|every\w*|if|only|since|some\w*|unless|until|yet)\b")
 _ASKS = re.compile(
     r"(?:is|are|was|were|am|do|does|did|has|have|had|can|could|will|would|should|may|might|must|shall)\b", re.IGNORECASE
 )
@@ -49,33 +39,33 @@ _STARTS_LOW = re.compile(  # words that a capital only has at the beginning of a
 )
 
 
-def ask_facts(row: FactRow, part: FactsPart, rng: np.random.Generator) -> Example:
+def draw(row: FactRow, _part: object, rng: np.random.Generator) -> Example:
     """Draw a question: with yes and no to choose from, with three choices, with true and false, or without any."""
-    return _drawn(row.text, row, row.verdict, part, rng)
+    return _drawn(row.text, row, row.verdict, rng)
 
 
-def ask_facts_of_another(row: FactRow, other: FactRow, part: FactsPart, rng: np.random.Generator) -> Example | None:
+def draw_of_another(row: FactRow, other: FactRow, _part: object, rng: np.random.Generator) -> Example | None:
     """Ask the question of the text of another row, which does not say; None where the two have the same text."""
-    return None if other.text == row.text else _drawn(other.text, row, "unknown", part, rng)
+    return None if other.text == row.text else _drawn(other.text, row, "unknown", rng)
 
 
-def canonical_fact(row: FactRow, part: FactsPart) -> Example:
+def canonical(row: FactRow, _part: object, _rng: object) -> Example:
     """Return the first wording with yes and no to choose from."""
-    asked = _as_question(row.asked) if part.question else _said("is_true", "is_true_quoted", row)[0]
+    asked = _as_question(row.asked) if row.is_question else _said("is_true", "is_true_quoted", row)[0]
     answers = () if row.verdict == "unknown" else (row.verdict,)
     return ask(row.text, asked, answers, choices=YES_NO, evidence=row.evidence)
 
 
-def _drawn(text: str, row: FactRow, verdict: Verdict, part: FactsPart, rng: np.random.Generator) -> Example:
+def _drawn(text: str, row: FactRow, verdict: Verdict, rng: np.random.Generator) -> Example:
     evidence = row.evidence if verdict == row.verdict else None
     style = rng.random()
     words: Sequence[str] = YES_NO
-    if style < _TRUE_FALSE and part.statement:
+    if style < _TRUE_FALSE and not row.is_question:
         asked, words = one_of(rng, _said("true_or_false", "true_or_false", row)), TRUE_FALSE
-    elif style < _TRUE_FALSE + _THREE and part.statement and rng.random() < 0.5:
+    elif style < _TRUE_FALSE + _THREE and not row.is_question and rng.random() < 0.5:
         asked, words = one_of(rng, _said("check", "check", row)), one_of(rng, _IN_WORDS)
     else:
-        asked, verdict = _asked(row, verdict, part, rng)
+        asked, verdict = _asked(row, verdict, rng)
         if style < _TRUE_FALSE + _THREE:
             words = (*YES_NO, one_of(rng, wordings("not_stated")))
         elif style < _TRUE_FALSE + _THREE + _FREE:
@@ -95,9 +85,9 @@ def _offered(words: Sequence[str], rng: np.random.Generator) -> list[Choice]:
     return choices if rng.random() < 0.5 else shuffled(rng, choices)
 
 
-def _asked(row: FactRow, verdict: Verdict, part: FactsPart, rng: np.random.Generator) -> tuple[str, Verdict]:
+def _asked(row: FactRow, verdict: Verdict, rng: np.random.Generator) -> tuple[str, Verdict]:
     """Return a wording, and what the text makes of that."""
-    if part.question:
+    if row.is_question:
         return _question(row.asked, rng), verdict
     question, meant = _natural(row.asked, verdict) if rng.random() < _NATURAL else (None, verdict)
     if question:
@@ -110,11 +100,8 @@ def _asked(row: FactRow, verdict: Verdict, part: FactsPart, rng: np.random.Gener
 
 def _natural(statement: str, verdict: Verdict) -> tuple[str | None, Verdict]:
     """Return the question that a statement answers, and its verdict; what is denied is asked without the denial."""
-    denial = _DENIAL.fullmatch(statement)
-    if denial and not _OPEN_SUBJECT.search(denial["subject"]) and not _OPEN_REST.search(denial["rest"]):
-        question = question_of(f"{denial['subject']}{denial['verb']} not {denial['rest']}") or ""
-        if question.lower().startswith(f"{denial['verb']} ") and question.count(" not ") == 1:
-            return question.replace(" not ", " "), _OTHER_WAY[verdict]
+    if (question := question_without_denial(statement)) is not None:
+        return question, _OTHER_WAY[verdict]
     return (None if _NEGATION.search(statement) else question_of(statement)), verdict
 
 

@@ -71,7 +71,7 @@ class LabelSet:
     phrases: Mapping[str, Texts] = field(default_factory=dict)  # by label, from which ``{{=name}}`` draws
 
     def part(self) -> LabelsPart:
-        """Return it as part of a dataset, as ``ask_labels`` takes it."""
+        """Return it as part of a dataset, as questions about labels take it."""
         return LabelsPart(
             shape="labels",
             format="made",

@@ -10,9 +10,8 @@ import numpy as np
 from mqan_core.example import Example
 from mqan_data.formats.dataset_file import FieldsPart
 from mqan_data.formats.rows import LabelRow
+from mqan_data.questions import fields, labels
 from mqan_data.questions.asked import ask, ask_among, ask_yes_no, one_of, shuffled, worded
-from mqan_data.questions.fields import ask_fields
-from mqan_data.questions.labels import ask_labels
 from mqan_data.synthetic.document import Document, make_document
 from mqan_data.synthetic.kind import Kind, kind_names, load_kind
 from mqan_data.synthetic.programs.comparisons import ask_comparisons
@@ -97,7 +96,7 @@ def _ask(document: Document, kind: Kind, rng: np.random.Generator) -> Example:
     row, own = document.row, sorted(set(document.labels) - {_KIND})
     if document.labels and (not row.mentions or rng.random() < (_OF_LABELS if own else _OF_KIND)):
         name = _KIND if not own or (_KIND in document.labels and rng.random() < 0.15) else one_of(rng, own)
-        return ask_labels(LabelRow({"text": row.text}, (document.labels[name],)), kind.labels[name].part(), rng)
+        return labels.draw(LabelRow({"text": row.text}, (document.labels[name],)), kind.labels[name].part(), rng)
     if document.cells and rng.random() < _OF_ROWS:
         cell = one_of(rng, document.cells)
         question = worded(rng, "which_row", kind=cell.row_kind, column=cell.column, value=cell.value)
@@ -108,7 +107,7 @@ def _ask(document: Document, kind: Kind, rng: np.random.Generator) -> Example:
         asked = _is_value(document, rng)
     elif style < _OF_VALUES + _OF_CHOICES:
         asked = _which_value(document, rng)
-    return asked or ask_fields(row, _PART, rng)
+    return asked or fields.draw(row, _PART, rng)
 
 
 def _single(document: Document) -> list[str]:

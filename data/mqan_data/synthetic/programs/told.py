@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
@@ -11,22 +12,18 @@ import numpy as np
 
 from mqan_core.example import Example
 from mqan_data.questions.asked import ask, ask_yes_no
-from mqan_data.settings import parse, read_yaml
+from mqan_data.settings import read_yaml
 
 T = TypeVar("T")
 Span = tuple[int, int]
 
 _SLOT = re.compile(r"\{(\w+)\}")
-_READ: dict[str, Any] = {}
 
 
-def load(kind: type[T], name: str) -> T:
-    """Return the file of a program, which is read once."""
-    if name not in _READ:
-        path = Path(__file__).with_name(f"{name}.yaml")
-        _READ[name] = parse(kind, read_yaml(path), str(path))
-    found: T = _READ[name]
-    return found
+@cache
+def load(name: str) -> Any:
+    """Return what the file of a program holds."""
+    return read_yaml(Path(__file__).with_name(f"{name}.yaml"))
 
 
 def part_of(items: Iterable[T], each: int, *, held_back: bool) -> list[T]:

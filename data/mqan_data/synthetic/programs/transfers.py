@@ -4,44 +4,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from random import Random
+from typing import Any
 
 import numpy as np
 
 from mqan_core.example import Example
-from mqan_data.formats.dataset_file import Texts
 from mqan_data.synthetic.programs.told import Span, Told, load, part_of, usable, worded
 
 _HELD_BACK = 7  # each so many of the verbs is for validation only
 _OF_FIRMS = ("goods", "land", "money", "prizes", "rights")
 
 
-@dataclass(frozen=True, slots=True)
-class Transfers:
-    """The file: verbs with their templates, and names.
-
-    Templates are sentences that begin with the first side, the second, and in the passive, and questions. They name
-    forms of the verb; those that name one that it lacks are left out.
-    """
-
-    given: tuple[Texts, ...]  # things that change hands
-    done: tuple[Texts, ...]  # of two sides alone
-    of_given: Mapping[str, Texts]
-    of_done: Mapping[str, Texts]
-    things: Mapping[str, Texts]
-    women: Texts
-    men: Texts
-    surnames: Texts
-    firms: Texts
-    when: Texts
-    remarks: Texts
-    met: Texts
-    of_firms: Texts
-    particles: Texts
-    plural: Texts
-
-
-def _file() -> Transfers:
-    return load(Transfers, "transfers")
+def _file() -> Any:
+    return load("transfers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +28,9 @@ class Verb:
     once: bool = True
 
     @property
-    def templates(self) -> Mapping[str, Texts]:
+    def templates(self) -> Any:
         """Return the sentences and questions with it."""
-        return _file().of_given if self.things else _file().of_done
+        return _file()["of_given" if self.things else "of_done"]
 
     @property
     def is_state(self) -> bool:
@@ -67,10 +42,10 @@ class Verb:
 def verbs(*, held_back: bool) -> tuple[Verb, ...]:
     """Return the verbs to train on, or those that are for validation only."""
     found = []
-    for base, past, participle, to, other, other_past, other_participle, of, things in _file().given:
+    for base, past, participle, to, other, other_past, other_participle, of, things in _file()["given"]:
         forms = _forms(base, past, participle, other, other_past, other_participle)
         found.append(Verb({**forms, "to": to, "of": of, "what": "How much" if things == "money" else "What"}, things))
-    for base, past, participle, other, other_past, once in _file().done:
+    for base, past, participle, other, other_past, once in _file()["done"]:
         found.append(Verb(_forms(base, past, participle, other, other_past, ""), "", bool(once)))
     return tuple(part_of(found, _HELD_BACK, held_back=held_back))
 
@@ -105,7 +80,7 @@ class Event:
 
     def values(self) -> dict[str, str]:
         """Return what fills templates."""
-        is_plural = self.verb.things == "money" or self.x in _file().plural
+        is_plural = self.verb.things == "money" or self.x in _file()["plural"]
         return {**self.verb.forms, "a": self.a, "b": self.b, "x": self.x, "was": "were" if is_plural else "was"}
 
 
@@ -121,7 +96,7 @@ def ask_transfers(chance: Random, rng: np.random.Generator, *, held_back: bool) 
     """Write a text about one to three events, and ask about one of them."""
     cast, known = _cast(chance), verbs(held_back=held_back)
     if not cast.pronouns:
-        known = tuple(verb for verb in known if verb.things in _OF_FIRMS or verb.forms["base"] in _file().of_firms)
+        known = tuple(verb for verb in known if verb.things in _OF_FIRMS or verb.forms["base"] in _file()["of_firms"])
     given = chance.random() < 0.6
     kinds = [verb for verb in known if bool(verb.things) == given] or list(known)
     events = _events(chance, kinds, cast)
@@ -136,10 +111,10 @@ def ask_transfers(chance: Random, rng: np.random.Generator, *, held_back: bool) 
 def _cast(chance: Random) -> _Cast:
     file, style = _file(), chance.random()
     if style < 0.2:
-        return _Cast(tuple(chance.sample(file.firms, 6)))
-    women, men = chance.sample(file.women, 3), chance.sample(file.men, 3)
+        return _Cast(tuple(chance.sample(file["firms"], 6)))
+    women, men = chance.sample(file["women"], 3), chance.sample(file["men"], 3)
     if style < 0.45:
-        surnames = iter(chance.sample(file.surnames, 6))
+        surnames = iter(chance.sample(file["surnames"], 6))
         women, men = ([n if " " in n else f"{n} {next(surnames)}" for n in some] for some in (women, men))
     pronouns = {**dict.fromkeys(women, ("she", "her")), **dict.fromkeys(men, ("he", "him"))}
     return _Cast(tuple(chance.sample([*women, *men], 6)), pronouns)
@@ -166,13 +141,13 @@ def _events(chance: Random, kinds: Sequence[Verb], cast: _Cast) -> list[Event]:
 
 def _things_left(verb: Verb, events: Sequence[Event]) -> list[str]:
     """Return what could change hands and does not."""
-    return [thing for thing in _file().things.get(verb.things, ()) if thing not in {event.x for event in events}]
+    return [thing for thing in _file()["things"].get(verb.things, ()) if thing not in {event.x for event in events}]
 
 
 def _tell(told: Told, events: Sequence[Event], cast: _Cast) -> list[list[Span]]:
     """Write the events among remarks; return where each is told."""
     chance, style = told.chance, told.chance.random()
-    remarks = chance.sample(_file().remarks, 4)
+    remarks = chance.sample(_file()["remarks"], 4)
     gap, mark = "\n" if style < 0.25 else " ", "- " if style < 0.12 else ""
     speaks = not mark and style < 0.25 and bool(cast.pronouns)
     spans = []
@@ -188,12 +163,12 @@ def _tell(told: Told, events: Sequence[Event], cast: _Cast) -> list[list[Span]]:
 
 def _tell_event(told: Told, event: Event, cast: _Cast) -> list[Span]:
     chance, verb, templates = told.chance, event.verb, event.verb.templates
-    values = {**event.values(), "when": chance.choice(_file().when)}
+    values = {**event.values(), "when": chance.choice(_file()["when"])}
     first, second, passive = (usable(templates[form], values) for form in ("first", "second", "passive"))
     a_words, b_words = cast.pronouns.get(event.a), cast.pronouns.get(event.b)
-    separable = not event.x and verb.forms["base"].split()[-1] in _file().particles  # "knocked him out"
+    separable = not event.x and verb.forms["base"].split()[-1] in _file()["particles"]  # "knocked him out"
     if a_words and b_words and a_words != b_words and not separable and chance.random() < 0.3:
-        met = told.add(chance.choice(_file().met), values, capital=True)
+        met = told.add(chance.choice(_file()["met"]), values, capital=True)
         told.add(" ")
         if second and chance.random() < 0.5:
             pronouns, template = {"a": a_words[1], "b": b_words[0]}, chance.choice(second)
@@ -210,7 +185,7 @@ def _tell_event(told: Told, event: Event, cast: _Cast) -> list[Span]:
 def _speak(told: Told, event: Event) -> Span:
     """Write what one of both sides says of it."""
     chance, templates = told.chance, event.verb.templates
-    values = {**event.values(), "when": chance.choice(_file().when)}
+    values = {**event.values(), "when": chance.choice(_file()["when"])}
     second = usable(templates["second"], values)
     side, text = ("b", second[0]) if second and chance.random() < 0.5 else ("a", templates["first"][0])
     after = "" if event.verb.is_state else chance.choice(("", " {when}", ", believe it or not"))
