@@ -93,7 +93,7 @@ class DatasetSource:
         row = self._read[0][name][number]
         if isinstance(row, Example):
             return row
-        asked = _ASKED_BY[type(row)].canonical(row, self.dataset.parts[name], rng)
+        asked: Example = _ASKED_BY[type(row)].canonical(row, self.dataset.parts[name], rng)
         return replace(asked, task=self.name, id=f"{self.split}/{name}/{number}")
 
     def _ask(self, name: str, row: Row, rng: np.random.Generator) -> Example:
