@@ -8,6 +8,7 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping
 from html import escape
+from pathlib import Path
 from typing import Any
 
 from mqan_serving.pages import Page
@@ -15,25 +16,7 @@ from mqan_serving.pages import Page
 _REF = "#/components/schemas/"
 _EXAMPLE_SERVER = "http://127.0.0.1:8000"
 _EXAMPLE_OF = {"number": 0.9, "integer": 1, "string": "text", "boolean": False}
-_STYLE = """
-:root { color-scheme: light dark; --line: #c9cbd1; --faint: #eeeef1; background: #fff; color: #1c1d21; }
-@media (prefers-color-scheme: dark) {
-  :root { --line: #454952; --faint: #24262c; background: #15161a; color: #ecedf0; }
-}
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin: 2.5rem 0 .3rem; }
-h3 { font-size: 1rem; margin: 1.2rem 0 .3rem; }
-table { border-collapse: collapse; width: 100%; font-size: .95rem; }
-th, td { text-align: left; vertical-align: top; padding: .35rem .8rem .35rem 0; border-top: 1px solid var(--line); }
-th { font-weight: 600; border-top: 0; } td:first-child { white-space: nowrap; }
-code, pre { font: .9em ui-monospace, monospace; background: var(--faint); border-radius: .3rem; padding: .1rem .3rem; }
-pre { padding: .7rem; overflow-x: auto; } a { color: inherit; } small { opacity: .7; }
-h2, code, td { overflow-wrap: anywhere; }
-@media (max-width: 40rem) {
-  table, tbody, tr, td { display: block; } tr:has(th) { display: none; } td { border: 0; padding: .1rem 0; }
-  td:first-child { white-space: normal; } tr { border-top: 1px solid var(--line); padding: .4rem 0; }
-}
-"""
+_PAGE = Path(__file__).with_name("reference.html")
 
 
 def render_reference(document: Mapping[str, Any]) -> Page:
@@ -46,12 +29,8 @@ def render_reference(document: Mapping[str, Any]) -> Page:
         for method, operation in operations.items():
             parts.append(_operation(method.upper(), path, operation, schemas))
     parts += [_schema(name, schema) for name, schema in schemas.items()]
-    return Page.of(
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<title>{escape(info["title"])}: REST API</title>\n<link rel="icon" href="data:,">\n'
-        f"<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n" + "\n".join(parts) + "\n</main>\n</body>\n</html>\n"
-    )
+    page = _PAGE.read_text(encoding="utf-8").replace("TITLE", escape(info["title"]))
+    return Page.of(page.replace("BODY", "\n".join(parts)))
 
 
 def _operation(method: str, path: str, operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
