@@ -24,7 +24,8 @@ from mqan_core.text.tokens import Token, read_tokens
 from mqan_core.text.vectors import WordVectors
 from mqan_core.text.vocab import Vocabulary
 from mqan_serving.local import LocalServer
-from mqan_serving.observability.logs import flush_logs, set_up_logs
+from mqan_serving.observability.log_writer import WRITER
+from mqan_serving.observability.logs import set_up_logs
 from mqan_serving.observability.metrics import Metrics
 from mqan_serving.records.values import NEAR_CHARS, Kind, read_value
 from mqan_serving.service.answer_service import Service
@@ -186,7 +187,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 def log_lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
     """Return what has been logged since this was asked last."""
-    assert flush_logs()
+    assert WRITER.flush(1.0)
     return [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from mqan_serving.observability.logs import flush_logs, set_up_logs
+from mqan_serving.observability.log_writer import WRITER
+from mqan_serving.observability.logs import set_up_logs
 from mqan_serving.rest import http_server
 from tests.peer import Peer
 from tests.serving.conftest import log_lines, until
@@ -256,7 +257,7 @@ async def test_an_upgrade_is_not_made_and_not_spoken_of(
     peer = await Peer.connect(port_of(callers))
     await peer.send([upgrade])
     assert (await peer.rest()).startswith(b"HTTP/1.1 200 ")
-    assert flush_logs()
+    assert WRITER.flush(1.0)
     assert "pgrade" not in capsys.readouterr().err
 
 

@@ -19,7 +19,8 @@ from mqan_serving import keys as keys_module
 from mqan_serving.contract.errors import ServingError, SettingsError
 from mqan_serving.keys import ApiKeys, add_key, read_keys
 from mqan_serving.main import serve_local, serve_ray
-from mqan_serving.observability.logs import flush_logs, set_up_logs
+from mqan_serving.observability.log_writer import WRITER
+from mqan_serving.observability.logs import set_up_logs
 from mqan_serving.settings import load_settings
 from tests.serving.conftest import refusal
 
@@ -143,7 +144,7 @@ def test_an_emptied_file_revokes_nothing(
     set_up_logs("info")
     file.write_text("")
     assert [watched(seconds) for seconds in (0.1, 5, 500)] == [{"alice", "bob"}] * 3
-    assert flush_logs()
+    assert WRITER.flush(1.0)
     (event,) = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     assert event["event"] == "keys not reloaded"
     assert "leave a comment" in event["reason"]
@@ -166,7 +167,7 @@ def test_a_damaged_or_missing_file_keeps_the_keys(
     for spoil in spoilt:
         spoil()
         assert [watched(1) for _ in range(3)] == [{"alice", "bob"}] * 3
-    assert flush_logs()
+    assert WRITER.flush(1.0)
     events = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     # Once a change, not once a look; that the file is gone is the same as a link to nowhere.
     assert [event["event"] for event in events] == ["keys not reloaded"] * len(spoilt)
@@ -226,7 +227,7 @@ async def test_rest_asks_for_a_key(start_server: StartServer, file: Path, capsys
     assert (await callers.rest.get("/v1/model")).status_code == 200
     operation = (await callers.rest.get("/openapi.json")).json()["paths"]["/v1/answer"]["post"]
     assert operation["security"]
-    assert flush_logs()
+    assert WRITER.flush(1.0)
     lines = capsys.readouterr().err
     assert key not in lines
     answered = [line for line in map(json.loads, lines.splitlines()) if line["event"] == "answered"]

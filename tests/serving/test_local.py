@@ -15,7 +15,8 @@ from ray.serve._private.grpc_util import gRPCGenericServer
 
 from mqan.v1 import answer_pb2, answer_pb2_grpc
 from mqan_serving.local import LocalServer
-from mqan_serving.observability.logs import flush_logs, set_up_logs
+from mqan_serving.observability.log_writer import WRITER
+from mqan_serving.observability.logs import set_up_logs
 from mqan_serving.observability.metrics import Metrics
 from mqan_serving.rpc.methods import add_question_answering
 from tests.processes import bytes_in_use
@@ -320,7 +321,7 @@ async def test_a_round_without_an_end_is_told_though_nobody_waits_for_it(
     assert (refused.status_code, refused.json()["message"]) == (503, "A round of the engine has taken 1 s.")
     engine.may_answer.set()
     await until(lambda: callers.service.why_not_ready is None)
-    flush_logs()
+    WRITER.flush(1.0)
     assert capfd.readouterr().err.count('"event": "takes too long"') == 1
 
 

@@ -16,8 +16,7 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from mqan_serving.observability.log_writer import LogWriter
-from mqan_serving.observability.logs import flush_logs
+from mqan_serving.observability.log_writer import WRITER, LogWriter
 
 _BOUND = 20  # lines that wait
 _SERVER = "from mqan_cli.main import app; app(['serve'])"
@@ -32,7 +31,7 @@ def stderr_is_a_pipe() -> Iterator[tuple[BinaryIO, BinaryIO]]:
 
     What servers of earlier tests have logged is written before: it would end up in the pipe.
     """
-    assert flush_logs(10)
+    assert WRITER.flush(10)
     reading, writing = os.pipe()
     fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
     with open(reading, "rb") as reader, open(writing, "wb", buffering=0) as writer, pytest.MonkeyPatch.context() as now:

@@ -38,10 +38,8 @@ def decide(
 ) -> Answer:
     """Turn what was decided of one request into an answer.
 
-    Args:
-        trace: of its steps, [steps, F], at least one; it may be longer than the answer.
-        masses: probability of each of its choices at the first step.
-        may_be_none: whether none of its choices may be the answer; otherwise the likeliest is.
+    The trace has at least one step, [steps, F], and may be longer than the answer; the masses are those of the choices
+    at the first step. Where none ``may_be_none``, the likeliest of them is the answer.
     """
     trace = _whole(trace[: max_answer_tokens + 1])
     refusal = float(trace[0, TraceField.REFUSAL])

@@ -45,10 +45,7 @@ _NUM_MARKS = 3  # [CLS], and [SEP] after question and context
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """One sequence of word pieces.
-
-    A piece attends to its own group and to ``SHARED``, pieces of ``SHARED`` attend to all.
-    """
+    """One sequence of pieces, which attend to their own group and to ``SHARED``; those of ``SHARED`` attend to all."""
 
     pieces: Int64Array  # ids, [S]
     positions: Int64Array  # [S]
@@ -81,30 +78,21 @@ class Layout:
         num_question = sum(map(len, question_ids))
         longest = max(map(len, choice_ids), default=0)
         if num_question > MOST_QUESTION:
-            raise InputError(
-                "question_too_long",
-                "question",
-                f"The question takes {num_question} word pieces; at most {MOST_QUESTION} are read.",
-                "Send a shorter question.",
-            )
+            message = f"The question takes {num_question} word pieces; at most {MOST_QUESTION} are read."
+            raise InputError("question_too_long", "question", message, "Send a shorter question.")
         if num_question + longest > MOST_QUESTION:
             tokens = next(tokens for tokens, ids in zip(choices, choice_ids, strict=True) if len(ids) == longest)
             beginning = " ".join(token.word for token in tokens[:_NAMED])
-            raise InputError(
-                "choices_too_long",
-                "choices",
+            message = (
                 f"The choice that begins with {beginning!r} takes {longest} word pieces with its description, and the "
-                f"question {num_question}; together at most {MOST_QUESTION} are read.",
-                "Shorten the choice or the question.",
+                f"question {num_question}; together at most {MOST_QUESTION} are read."
             )
+            raise InputError("choices_too_long", "choices", message, "Shorten the choice or the question.")
         num_choices = sum(1 + len(ids) for ids in choice_ids)
         if num_choices > MOST_CHOICES:
-            raise InputError(
-                "choices_too_long",
-                "choices",
-                f"The choices take {num_choices} word pieces; at most {MOST_CHOICES} are read.",
-                "Send fewer choices, or shorter labels and descriptions.",
-            )
+            message = f"The choices take {num_choices} word pieces; at most {MOST_CHOICES} are read."
+            hint = "Send fewer choices, or shorter labels and descriptions."
+            raise InputError("choices_too_long", "choices", message, hint)
         groups = _groups([1 + len(ids) for ids in choice_ids])
         num_before = num_question + sum(1 + len(ids) for ids in choice_ids[groups[0]]) + _NUM_MARKS
         size = max(WINDOW - num_before, LEAST_CONTEXT)
@@ -117,10 +105,7 @@ class Layout:
 
 
 def count_read(num_question: int, num_labels: int, num_context: int) -> int:
-    """Return how many pieces are read of a request in all its windows, or an estimate out of its numbers of words.
-
-    The pieces of the labels are counted with the separators in front of them.
-    """
+    """Return how many pieces are read of a request, with the separators in front of labels, in all its windows."""
     head = num_question + min(num_labels, TOGETHER) + _NUM_MARKS
     size = max(WINDOW - head, LEAST_CONTEXT)
     num_windows = 1 + max(0, ceil((num_context - size) / (size - OVERLAP))) + max(0, ceil(num_labels / TOGETHER) - 1)

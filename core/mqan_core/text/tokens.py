@@ -87,10 +87,7 @@ _IS_BLANK = np.isin(np.arange(len(_RANKS)), (_SPACE, _OUTSIDE, _BLANK_CONTROL, _
 
 
 class Token(NamedTuple):
-    """One token of a string; ``string[start:end]`` without invisible characters is ``piece.strip(" ")``.
-
-    It is empty for a token that consists of half spaces only.
-    """
+    """One token; ``string[start:end]`` without invisible characters is ``piece.strip(" ")``, empty of half spaces."""
 
     piece: str  # with its half spaces, in the caller's casing, without invisible characters
     start: int
@@ -126,10 +123,7 @@ def has_words(text: str) -> bool:
 
 
 def without_invisible(text: str) -> str:
-    """Return a text without all that shows nothing: default ignorable characters, and those of format.
-
-    Some of these are read (``INVISIBLE`` are not), because they divide words.
-    """
+    """Return a text without all that shows nothing; some of it is read (``INVISIBLE`` is not), as it divides words."""
     return text if text.isascii() else text.translate(_hidden())
 
 
@@ -171,15 +165,7 @@ def detokenize(pieces: Iterable[str]) -> str:
 
 
 class _Boundaries:
-    """Where the tokens of a text are.
-
-    Args:
-        text: the text.
-        with_blanks: whether tokens of white space count.
-
-    Attributes:
-        starts, ends: of each token in the text, [T].
-    """
+    """Where the tokens of a text are: ``starts`` and ``ends``, [T]; ``with_blanks`` also those of white space."""
 
     def __init__(self, text: str, *, with_blanks: bool) -> None:
         codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
@@ -203,7 +189,6 @@ class _Boundaries:
 
     @property
     def size(self) -> Size:
-        """How much there is to read."""
         if not self.starts.size:
             return Size(0, 0, 0)
         lengths = self.ends - self.starts
@@ -225,7 +210,6 @@ class _Boundaries:
         return np.flatnonzero(is_start), np.flatnonzero(is_end)
 
     def tokens(self) -> Iterator[Token]:
-        """Yield the tokens in order."""
         kinds, text = self._kinds, self._text
         opens = _OPENS[kinds[self._starts], kinds[self._starts + 1]]
         closes = _CLOSES[kinds[self._ends], kinds[self._ends + 1]]

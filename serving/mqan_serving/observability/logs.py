@@ -67,10 +67,6 @@ class _Forward(logging.Handler):
             log("a log record cannot be read", level=level, logger=record.name)
 
 
-def flush_logs(timeout_s: float = 1.0) -> bool:
-    return WRITER.flush(timeout_s)
-
-
 def log(event: str, *, level: str = "info", **values: Any) -> None:
     structlog.get_logger().log(_LEVELS[level], event, **values)
 
