@@ -13,6 +13,12 @@ from mqan_cli.errors import CommandError
 if TYPE_CHECKING:
     from mqan_core.example import Example
 
+
+def _folder(told: str, *names: str) -> Any:
+    return typer.Option(*names, exists=True, file_okay=False, help=told)
+
+
+Precision = Literal["auto", "float32", "int8"]
 Recipe = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Recipe, a YAML file.")]
 Data = Annotated[Path, typer.Option(envvar="MQAN_DATA", help="Folder of the datasets; each task has a folder there.")]
 Tasks = Annotated[
@@ -32,9 +38,7 @@ def embed(
     data: Data = Path("data"),
     num_words: Annotated[int, typer.Option(min=1, help="Maximum number of words, most frequent first.")] = 30_000,
     width: Annotated[int, typer.Option(min=1, help="Width of distilled vectors.")] = 300,
-    encoder: Annotated[
-        Path | None, typer.Option(help="Folder of a sentence encoder to distil; the packaged one if not given.")
-    ] = None,
+    encoder: Annotated[Path | None, typer.Option(help="Sentence encoder to distil, if not the packaged one.")] = None,
     glove: Annotated[Path | None, typer.Option(help="GloVe text file to read instead of distilling.")] = None,
     overrides: Overrides = None,
 ) -> None:
@@ -54,18 +58,9 @@ def train(
     output: Annotated[Path | None, typer.Option(help="Folder of the run; runs/NAME if not given.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run in that folder.")] = False,
     start: Annotated[
-        Path | None,
-        typer.Option(
-            "--from",
-            exists=True,
-            file_okay=False,
-            help="Model to start from: a checkpoint, or a bundle of a pretrained reader.",
-        ),
+        Path | None, _folder("Checkpoint, or bundle of a pretrained reader, to start from.", "--from")
     ] = None,
-    ray_workers: Annotated[
-        int | None,
-        typer.Option(min=1, help="Train with this many workers on a Ray cluster; needs the extra `cluster`."),
-    ] = None,
+    ray_workers: Annotated[int | None, typer.Option(min=1, help="Workers on Ray; needs the extra `cluster`.")] = None,
     overrides: Overrides = None,
 ) -> None:
     """Train a recipe; print the folder of the last checkpoint.
@@ -95,7 +90,7 @@ def export(
     name: Annotated[str | None, typer.Option(help="Name of the model; the recipe's if not given.")] = None,
     version: Annotated[str, typer.Option(help="Version of the model.")] = "1",
     model_card: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="Model card: data, licences, scores.")
+        Path | None, typer.Option(exists=True, dir_okay=False, help="Data, licences, scores.")
     ] = None,
     num_examples: Annotated[int, typer.Option(min=1, help="Number of validation examples to compare.")] = 500,
 ) -> None:
@@ -145,35 +140,20 @@ def evaluate(
     server: Annotated[str | None, _of_rows("URL of a server to ask.", "--server")] = None,
     html: Annotated[Path | None, _of_rows("Page to write, too.", "--html")] = None,
     json: Annotated[Path | None, _of_rows("File for all numbers.", "--json")] = None,
-    bundle: Annotated[
-        Path | None,
-        typer.Option(exists=True, file_okay=False, help="Folder of a bundle; the default one if not given."),
-    ] = None,
-    checkpoint: Annotated[
-        Path | None, typer.Option(exists=True, file_okay=False, help="Folder of a checkpoint.")
-    ] = None,
+    bundle: Annotated[Path | None, _folder("Folder of a bundle; the default one if not given.")] = None,
+    checkpoint: Annotated[Path | None, _folder("Folder of a checkpoint.")] = None,
     cases: Annotated[
-        Path | None,
-        typer.Option(
-            exists=True, dir_okay=False, help="Questions that users report, JSON lines; not for the paper's network."
-        ),
+        Path | None, typer.Option(exists=True, dir_okay=False, help="Reported questions, as JSONL.")
     ] = None,
     data: Data = Path("data"),
     tasks: Tasks = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of examples per task.")] = None,
     threads: Annotated[int, typer.Option(min=1, help="Number of batches answered in parallel.")] = 2,
-    precision: Annotated[
-        Literal["auto", "float32", "int8"], typer.Option(help="Precision of the engine; auto: 8-bit on a CPU.")
-    ] = "auto",
+    precision: Annotated[Precision, typer.Option(help="Precision of the engine; auto: 8-bit on a CPU.")] = "auto",
     output: Annotated[
-        Path | None, typer.Option(file_okay=False, help="Folder for the numbers in JSON, the answers and the report.")
+        Path | None, typer.Option(file_okay=False, help="Folder for numbers, answers and report.")
     ] = None,
-    record: Annotated[
-        bool,
-        typer.Option(
-            "--record", help="Write scores, calibration and a model card into the bundle, in place of what it has."
-        ),
-    ] = False,
+    record: Annotated[bool, typer.Option("--record", help="Put scores, calibration and card into the bundle.")] = False,
 ) -> None:
     """Measure the model on rows of your own; without ROWS on questions of every kind and held-out datasets.
 
