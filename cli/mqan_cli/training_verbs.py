@@ -18,6 +18,10 @@ def _folder(told: str, *names: str) -> Any:
     return typer.Option(*names, exists=True, file_okay=False, help=told)
 
 
+def _file(told: str) -> Any:
+    return typer.Option(exists=True, dir_okay=False, help=told)
+
+
 Precision = Literal["auto", "float32", "int8"]
 Recipe = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Recipe, a YAML file.")]
 Data = Annotated[Path, typer.Option(envvar="MQAN_DATA", help="Folder of the datasets; each task has a folder there.")]
@@ -58,7 +62,7 @@ def train(
     output: Annotated[Path | None, typer.Option(help="Folder of the run; runs/NAME if not given.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run in that folder.")] = False,
     start: Annotated[
-        Path | None, _folder("Checkpoint, or bundle of a pretrained reader, to start from.", "--from")
+        Path | None, _folder("Checkpoint, or pretrained reader's bundle, to start from.", "--from")
     ] = None,
     ray_workers: Annotated[int | None, typer.Option(min=1, help="Workers on Ray; needs the extra `cluster`.")] = None,
     overrides: Overrides = None,
@@ -89,9 +93,7 @@ def export(
     data: Data = Path("data"),
     name: Annotated[str | None, typer.Option(help="Name of the model; the recipe's if not given.")] = None,
     version: Annotated[str, typer.Option(help="Version of the model.")] = "1",
-    model_card: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="Data, licences, scores.")
-    ] = None,
+    model_card: Annotated[Path | None, _file("Model card: data, licences, scores.")] = None,
     num_examples: Annotated[int, typer.Option(min=1, help="Number of validation examples to compare.")] = 500,
 ) -> None:
     """Export a checkpoint to a bundle, and check that both give the same answers on validation examples."""
@@ -142,17 +144,13 @@ def evaluate(
     json: Annotated[Path | None, _of_rows("File for all numbers.", "--json")] = None,
     bundle: Annotated[Path | None, _folder("Folder of a bundle; the default one if not given.")] = None,
     checkpoint: Annotated[Path | None, _folder("Folder of a checkpoint.")] = None,
-    cases: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="Reported questions, as JSONL.")
-    ] = None,
+    cases: Annotated[Path | None, _file("Questions that users report, as JSON lines.")] = None,
     data: Data = Path("data"),
     tasks: Tasks = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of examples per task.")] = None,
     threads: Annotated[int, typer.Option(min=1, help="Number of batches answered in parallel.")] = 2,
     precision: Annotated[Precision, typer.Option(help="Precision of the engine; auto: 8-bit on a CPU.")] = "auto",
-    output: Annotated[
-        Path | None, typer.Option(file_okay=False, help="Folder for numbers, answers and report.")
-    ] = None,
+    output: Annotated[Path | None, typer.Option(file_okay=False, help="Folder for all that is found.")] = None,
     record: Annotated[bool, typer.Option("--record", help="Put scores, calibration and card into the bundle.")] = False,
 ) -> None:
     """Measure the model on rows of your own; without ROWS on questions of every kind and held-out datasets.
