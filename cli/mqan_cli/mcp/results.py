@@ -3,38 +3,21 @@
 Places are half-open ranges of Unicode code points: ``text[start:end]`` in Python.
 """
 
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from mqan_cli.asked import Document
 from mqan_core.ask.options import is_yes_no
-from mqan_serving.contract.documents import QuotationDocument
+from mqan_serving.contract.documents import ChoiceDocument, QuotationDocument
+from mqan_serving.contract.model import Document
 
 SourceName = Literal["context", "question", "vocabulary"]
 
 _OF_PROBABILITY = "How sure the model is, 0 to 1; where there is no answer, how sure it is of that."
 
 
-class _Result(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Quotation(QuotationDocument):
-    """A part of the context or the question, word for word."""
-
-    def __str__(self) -> str:
-        return f'"{self.text}" ({self.source}, {self.start}-{self.end})'
-
-
-class Evidence(Quotation):
-    """Words of the context that decide for a label."""
-
-    probability: float = Field(description="How likely they do.")
-
-
-class Word(_Result):
+class Word(Document):
     """A word of an answer, or a part of one, and where it came from."""
 
     text: str = Field(description="As it stands in the answer.")
@@ -43,21 +26,21 @@ class Word(_Result):
     end: int | None = Field(description="One past the last code point of it.")
 
     @classmethod
-    def of(cls, token: Document) -> "Word":
+    def of(cls, token: Mapping[str, Any]) -> "Word":
         return cls(text=token["text"], source=token["source"], **token["span"] or {"start": None, "end": None})
 
 
-class AnswerResult(_Result):
+class AnswerResult(Document):
     """An answer, and where each of its words came from."""
 
     text: str = Field(description="The answer; empty where there is none.")
     answered: bool = Field(description="Whether there is an answer: not where the context does not say.")
     probability: float = Field(description=_OF_PROBABILITY)
-    quotations: list[Quotation] = Field(description="What of it was copied, in order.")
+    quotations: list[QuotationDocument] = Field(description="What of it was copied, in order.")
     words: list[Word] = Field(description="All of its words, in order.")
 
     @classmethod
-    def of(cls, answer: Document) -> "AnswerResult":
+    def of(cls, answer: Mapping[str, Any]) -> "AnswerResult":
         return cls(
             text=answer["answer"],
             answered=answer["answered"],
@@ -77,28 +60,17 @@ class AnswerResult(_Result):
         return "\n".join(lines)
 
 
-class ChoiceResult(_Result):
-    """One of the choices, and how likely it is."""
-
-    label: str = Field(description="As it was given.")
-    probability: float = Field(
-        description="Its share of all choices, which sum to 1; of the choices and `none` for yes and no, and with "
-        "`none`; with `multiple` how likely it is by itself."
-    )
-    evidence: list[Evidence] = Field(description="The words of the context that decide for it, where it was chosen.")
-
-
-class DecideResult(_Result):
+class DecideResult(Document):
     """The labels that hold, and how likely each choice is."""
 
     chosen: list[str] = Field(description="The labels that hold, in the order given; several only with `multiple`.")
     answered: bool = Field(description="Whether any of the choices holds; of yes and no, whether the context says.")
     probability: float = Field(description=f"{_OF_PROBABILITY} With `multiple`, of all choices together.")
     none: float = Field(description="How likely it is that none of the choices is right, or the context does not say.")
-    choices: list[ChoiceResult] = Field(description="All choices, in the order given.")
+    choices: list[ChoiceDocument] = Field(description="All choices, in the order given.")
 
     @classmethod
-    def of(cls, answer: Document) -> "DecideResult":
+    def of(cls, answer: Mapping[str, Any]) -> "DecideResult":
         return cls(**{name: answer[name] for name in cls.model_fields})
 
     def __str__(self) -> str:
@@ -107,12 +79,14 @@ class DecideResult(_Result):
         found = ", ".join(self.chosen) if self.answered else absent
         lines = [f"{found} (probability {self.probability:.2f})."]
         lines += [
-            f"- {choice.label}: {choice.probability:.2f}{_decided_by(choice.evidence)}" for choice in self.choices
+            f"- {choice.label}: {choice.probability:.2f}"
+            + (f"; decided by {_listed(choice.evidence)}" if choice.evidence else "")
+            for choice in self.choices
         ]
         return "\n".join([*lines, f"- (none of them): {self.none:.2f}"])
 
 
-class FieldResult(_Result):
+class FieldResult(Document):
     """What fills a field: always a quotation of the context."""
 
     answered: bool = Field(description="Whether the context says.")
@@ -122,7 +96,7 @@ class FieldResult(_Result):
     probability: float = Field(description=_OF_PROBABILITY)
 
     @classmethod
-    def of(cls, field: Document) -> "FieldResult":
+    def of(cls, field: Mapping[str, Any]) -> "FieldResult":
         place = field["spans"][0] if field["answered"] else {"start": None, "end": None}
         told = {name: field[name] for name in ("answered", "value", "probability")}
         return cls(**told, start=place["start"], end=place["end"])
@@ -133,7 +107,7 @@ class FieldResult(_Result):
         return f'"{self.value}" ({self.start}-{self.end}, probability {self.probability:.2f})'
 
 
-class ExtractResult(_Result):
+class ExtractResult(Document):
     """What fills each field."""
 
     fields: dict[str, FieldResult] = Field(description="By the names that were given.")
@@ -142,9 +116,5 @@ class ExtractResult(_Result):
         return "\n".join(f"{name}: {found}" for name, found in self.fields.items())
 
 
-def _listed(quotations: Iterable[Quotation]) -> str:
-    return "; ".join(map(str, quotations))
-
-
-def _decided_by(evidence: list[Evidence]) -> str:
-    return f"; decided by {_listed(evidence)}" if evidence else ""
+def _listed(quotations: Iterable[QuotationDocument]) -> str:
+    return "; ".join(f'"{one.text}" ({one.source}, {one.start}-{one.end})' for one in quotations)
