@@ -5,22 +5,20 @@ from html import escape
 from typing import Any, Final
 
 from mqan_cli.show import colour, evidence_of, without_answer
+from mqan_client.marks import COLOURS, NAMES, css_of
 
-# square and solid, round and dashed, slanted on dots, as on the server's own page
 _STYLE: Final = """
 :root { color-scheme: light dark; font: 1rem/1.6 system-ui, sans-serif }
 body { max-width: 50rem; margin: 2rem auto; padding: 0 1rem }
 .text { white-space: pre-wrap; overflow-wrap: anywhere; border: 1px solid #8888; border-radius: .4rem;
   padding: .7rem 1rem }
-.word { border: 2px solid; border-radius: .15rem; padding: 0 .3rem; font-size: 1.2rem }
-.context { border-color: #1f7fcf; background: #1f7fcf30 }
-.question { border-color: #b07800; background: #b0780030; border-style: dashed; border-radius: 1rem }
-.vocabulary { border-color: #8a5fd0; background: #8a5fd030; border-style: dotted; font-style: italic }
-.place { background: none; color: inherit; border-bottom: 2px solid #1f7fcf }
+.word { padding: 0 .2rem; font-size: 1.2rem }
+mark { background: none }
 small, .of { opacity: .75 }
 details { margin: .4rem 0 }
-"""
-_NAMES: Final = {"context": "from the text", "question": "from the question", "vocabulary": "the model's own word"}
+""" + "".join(f".{shape} {{ {css_of(shape)} }}\n" for shape in NAMES)
+COLOUR_CLASSES: Final = "".join(f".c{i} {{ border-color: {colour} }}\n" for i, colour in enumerate(COLOURS))
+"""Of pages that mark several questions: ``c0`` for the first."""
 _SHADE: Final = "255, 130, 0"
 _STRONGEST: Final = 0.75  # opacity of the shade of weight 1
 
@@ -28,7 +26,8 @@ _STRONGEST: Final = 0.75  # opacity of the shade of weight 1
 def html_page(text: str, question: str, document: dict[str, Any]) -> str:
     """Return the page of an answer, a document of REST with ``steps``."""
     spans = evidence_of(document)
-    quoted = [(span["start"], span["end"], "<mark class=place>") for span in spans if span["source"] == "context"]
+    shape = "evidence" if document["choices"] else "context"
+    quoted = [(span["start"], span["end"], f"<mark class={shape}>") for span in spans if span["source"] == "context"]
     steps = "".join(_step(i, step, text, question, document) for i, step in enumerate(document["steps"]))
     model = document["model"]
     return f"""<!doctype html>
@@ -54,7 +53,7 @@ def _answer(document: dict[str, Any]) -> str:
     text = document["answer"]
     parts, position = [], 0
     for start, end, source in colour(text, document["tokens"]):
-        word = f'<span class="word {source}" title="{_NAMES[source]}">{escape(text[start:end])}</span>'
+        word = f'<span class="word {source}" title="{NAMES[source]}">{escape(text[start:end])}</span>'
         parts += [escape(text[position:start]), word]
         position = end
     return "".join([*parts, escape(text[position:])]) + sure
@@ -74,7 +73,7 @@ def _step(number: int, step: dict[str, Any], text: str, question: str, document:
     if document["choices"]:
         name = "the choice"
     elif number < len(tokens):
-        name = f"{escape(tokens[number]['text'])} <span class=of>{_NAMES[tokens[number]['source']]}</span>"
+        name = f"{escape(tokens[number]['text'])} <span class=of>{NAMES[tokens[number]['source']]}</span>"
     else:
         name = "the end of the answer" if document["answered"] else "that there is no answer"
     others = ", ".join(

@@ -5,9 +5,6 @@ import json
 import sys
 from typing import Any
 
-STYLES = {"context": "bold green", "question": "bold cyan", "vocabulary": "yellow"}
-_KINDS = {"context": "from the context", "question": "from the question", "vocabulary": "the model's own word"}
-
 
 def show(document: dict[str, Any]) -> None:
     """Print the answer to standard output, coloured on a terminal, and where it came from to standard error.
@@ -17,12 +14,14 @@ def show(document: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.text import Text
 
+    from mqan_client.marks import NAMES, terminal_style_of
+
     console = Console(highlight=False, soft_wrap=True)
     answer = document["answer"]
     if console.is_terminal:
         styled = Text(visible(answer))
         for start, end, source in colour(answer, document["tokens"]):
-            styled.stylize(STYLES[source], start, end)
+            styled.stylize(terminal_style_of(source), start, end)
         console.print(styled)
     else:
         print(answer)
@@ -39,11 +38,12 @@ def show(document: dict[str, Any]) -> None:
         notes.print(Text(f"  {document['none']:.3f} (none of them)"))
     for span in evidence_of(document):
         quotation = visible(span["text"]).replace("\n", " ")
-        notes.print(Text(f"  {span['source']} {span['start']}-{span['end']}: {quotation}", STYLES[span["source"]]))
+        style = terminal_style_of("evidence" if document["choices"] else span["source"])
+        notes.print(Text(f"  {span['source']} {span['start']}-{span['end']}: {quotation}", style))
     sources = dict.fromkeys(token["source"] for token in document["tokens"] if not document["choices"])
     for source in sources.keys() - {span["source"] for span in document["spans"]}:
         words = " ".join(token["text"] for token in document["tokens"] if token["source"] == source)
-        notes.print(Text(f"  {_KINDS[source]}: {visible(words)}", STYLES[source]))
+        notes.print(Text(f"  {NAMES[source]}: {visible(words)}", terminal_style_of(source)))
     cut = ", cut at the limit of tokens" if document["truncated"] else ""
     model = document["model"]
     notes.print(Text(f"  probability {document['confidence']:.3f}{cut}, {model['name']} {model['version']}", "dim"))

@@ -56,4 +56,4 @@ def test_labels_have_no_structure(answerers: list[list[str]]) -> None:
     for given in answerers:
         result = runner.invoke(app, ["ask", *STATE, *given, "--choices", "a, b"])
         assert result.exit_code == 1
-        assert "parse makes no sense with choices" in result.stderr
+        assert "parse cannot be combined with choices" in result.stderr

@@ -60,9 +60,9 @@ def test_the_document_is_the_whole_answer() -> None:
 def test_a_page_marks_what_decides_for_a_label() -> None:
     label = AnswerSpan(Source.QUESTION, 0, 5, "Paris")  # of a label this is always there
     page = html_page("In Paris.", "Which?", document_of(replace(_WHOLE, spans=(label,))))
-    assert "<div class=text>In <mark class=place>Paris</mark>.</div>" in page
+    assert "<div class=text>In <mark class=evidence>Paris</mark>.</div>" in page
     free = replace(_WHOLE, choices=(), chosen=())
-    assert "In <mark class=place>Paris</mark>." in html_page("In Paris.", "Where?", document_of(free))
+    assert "In <mark class=context>Paris</mark>." in html_page("In Paris.", "Where?", document_of(free))
 
 
 def test_a_page_puts_nothing_between_the_words_of_an_answer() -> None:

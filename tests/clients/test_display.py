@@ -2,7 +2,20 @@
 
 from html.parser import HTMLParser
 
-from mqan_client import Answer, AnswerSpan, AnswerToken, ChoiceProbability, Masses, ModelVersion, Source, Span
+from mqan_client import (
+    Answer,
+    AnswerSpan,
+    AnswerToken,
+    ChoiceProbability,
+    Masses,
+    ModelVersion,
+    Record,
+    RecordField,
+    Source,
+    Span,
+    marks,
+)
+from mqan_serving.pages import load_playground
 
 _MODEL = ModelVersion("m", "1")
 _MASSES = Masses(1.0, 0.0, 0.0)
@@ -29,7 +42,7 @@ class _Text(HTMLParser):
         self.text += data
 
 
-def _read(answer: Answer) -> _Text:
+def _read(answer: Answer | Record) -> _Text:
     reader = _Text()
     reader.feed(answer._repr_html_())
     reader.close()
@@ -66,3 +79,20 @@ def test_no_answer_says_so() -> None:
     answer = Answer("", 0.1, (), (), False, _MODEL, answered=False, confidence=0.8)
     assert str(answer) == "no answer (0.80)"
     assert _read(answer).text == "no answer (0.80)"
+
+
+def test_a_prompt_shows_one_line() -> None:
+    answer = Answer("in\nParis", 0.4, (), (), False, _MODEL, confidence=0.4)
+    assert repr([answer]) == r"[<Answer 'in\nParis' (0.40)>]"
+    found = RecordField("<5>", "<5>", (AnswerSpan(Source.CONTEXT, 0, 3, "<5>"),), True, 0.9, "?", None, None)
+    record = Record({"total": "<5>"}, ("due",), {"total": found}, _MODEL)
+    assert repr(record) == "<Record {'total': '<5>'}, missing: due>"
+    assert _read(record).text.split() == ["total", "<5>", "<5>", "0.90"]
+
+
+def test_pages_notebooks_and_terminals_have_one_table_of_marks() -> None:
+    assert marks.css_of("context").endswith(f"solid {marks.COLOURS[0]};color:inherit")
+    assert marks.css_of("evidence", 2) == f"border-bottom:2px dotted {marks.COLOURS[1]};color:inherit"
+    assert marks.colour_of(len(marks.COLOURS) + 1) == marks.COLOURS[0]
+    assert marks.terminal_style_of("vocabulary", 3) == f"italic {marks.COLOURS[2]}"
+    assert all(colour in load_playground(9000).html for colour in marks.COLOURS)

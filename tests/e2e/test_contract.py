@@ -121,7 +121,7 @@ def test_states_are_parsed_alike(rest: httpx2.Client, channel: grpc.Channel, bun
             (name, slot["value"], len(slot["spans"])) for name, slot in slots.items()
         ]
     refused = rest.post("/v1/answer", json={**asked, "parse": "sql", "yes_no": True})
-    assert (refused.status_code, refused.json()["code"]) == (422, "senseless_combination")
+    assert (refused.status_code, refused.json()["code"]) == (422, "incompatible_options")
 
 
 def test_records_are_filled_alike(rest: httpx2.Client, channel: grpc.Channel) -> None:

@@ -207,19 +207,19 @@ def test_steps_are_told_alike_over_both(served: Any) -> None:
 @pytest.mark.parametrize(
     ("asked", "code"),
     [
-        ({"contiguous": True, "sources": ["question"]}, "senseless_combination"),
-        ({"all": True, "yes_no": True}, "senseless_combination"),
+        ({"contiguous": True, "sources": ["question"]}, "incompatible_options"),
+        ({"all": True, "yes_no": True}, "incompatible_options"),
         ({"alternatives": 21}, "option_out_of_range"),
-        ({"choices": ["a", "b"], "yes_no": True}, "senseless_combination"),
-        ({"scale": ["a", "b"], "yes_no": True}, "senseless_combination"),
-        ({"choices": ["a", "b"], "sources": ["context"]}, "senseless_combination"),
-        ({"multiple": True}, "senseless_combination"),
-        ({"multiple": True, "yes_no": True}, "senseless_combination"),
-        ({"none": True}, "senseless_combination"),
-        ({"none": True, "multiple": True, "choices": ["a", "b"]}, "senseless_combination"),
-        ({"alternatives": 2, "sources": ["vocabulary"]}, "senseless_combination"),
-        ({"choices": ["a", "b"], "contiguous": True}, "senseless_combination"),
-        ({"choices": ["a", "b"], "alternatives": 1}, "senseless_combination"),
+        ({"choices": ["a", "b"], "yes_no": True}, "incompatible_options"),
+        ({"scale": ["a", "b"], "yes_no": True}, "incompatible_options"),
+        ({"choices": ["a", "b"], "sources": ["context"]}, "incompatible_options"),
+        ({"multiple": True}, "incompatible_options"),
+        ({"multiple": True, "yes_no": True}, "incompatible_options"),
+        ({"none": True}, "incompatible_options"),
+        ({"none": True, "multiple": True, "choices": ["a", "b"]}, "incompatible_options"),
+        ({"alternatives": 2, "sources": ["vocabulary"]}, "incompatible_options"),
+        ({"choices": ["a", "b"], "contiguous": True}, "incompatible_options"),
+        ({"choices": ["a", "b"], "alternatives": 1}, "incompatible_options"),
         ({"choices": ["a", "a"]}, "duplicate_choice"),
         ({"choices": ["not  now", "not now "]}, "duplicate_choice"),
         ({"choices": ["a\u200b", "A"]}, "duplicate_choice"),
@@ -280,7 +280,7 @@ def test_many_questions_may_be_of_any_kind(served: Any) -> None:
     assert [c["label"] for c in choices["answer"]["choices"]] == LABELS
     alone = [choice.probability for choice in ask(served, yes_no=True).choices]
     assert [choice["probability"] for choice in yes["answer"]["choices"]] == pytest.approx(alone, abs=1e-5)
-    assert wrong["error"]["code"] == "senseless_combination"
+    assert wrong["error"]["code"] == "incompatible_options"
 
 
 def test_citations_are_those_that_the_client_makes(served: tuple[Client, Client, str]) -> None:

@@ -106,8 +106,8 @@ async def test_an_answer_of_another_form_says_why(start_server: Any, kind: str, 
 async def test_what_has_no_structure_is_refused(start_server: Any, asked: dict[str, Any]) -> None:
     callers = await start_server()
     response = await callers.post(parse="sql", **asked)
-    assert (response.status_code, response.json()["code"]) == (422, "senseless_combination")
-    assert "parse makes no sense" in response.json()["message"]
+    assert (response.status_code, response.json()["code"]) == (422, "incompatible_options")
+    assert "parse cannot be combined" in response.json()["message"]
     given = {**asked, "choices": [answer_pb2.Choice(label=label) for label in asked.get("choices", ())]}
     assert (await refusal(callers.call(parse=KINDS["sql"], **given)))[0] is grpc.StatusCode.INVALID_ARGUMENT
 

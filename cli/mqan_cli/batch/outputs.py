@@ -11,12 +11,12 @@ from typing import Any, Final
 
 from mqan_cli.batch.plan import ERROR, Plan
 from mqan_cli.batch.running import Entry
-from mqan_cli.html_page import marked
+from mqan_cli.html_page import COLOUR_CLASSES, marked
+from mqan_client.marks import COLOURS
 
 ENDINGS: Final = (".csv", ".tsv", ".jsonl", ".parquet")
 _GROUP_ROWS: Final = 10_000  # of Parquet, in memory at a time
 _PAGE: Final = Path(__file__).with_name("page.html")
-_NUM_COLOURS: Final = 5  # of the page
 
 Flat = dict[str, Any]
 
@@ -92,7 +92,7 @@ def write_page(path: Path, entries: Iterable[Entry], plan: Plan) -> None:
     names = json.dumps(plan.names).replace("<", "\\u003c")
     head, foot = _PAGE.read_text(encoding="utf-8").split("ROWS")
     with path.open("w", encoding="utf-8", errors="backslashreplace") as file:
-        file.write(head.replace("TITLE", escape(path.stem)))
+        file.write(head.replace("COLOURS", COLOUR_CLASSES).replace("TITLE", escape(path.stem)))
         file.writelines(_article(number, entry, plan) for number, entry in enumerate(entries, 1))
         file.write(foot.replace("NAMES", names))
 
@@ -100,7 +100,7 @@ def write_page(path: Path, entries: Iterable[Entry], plan: Plan) -> None:
 def _article(number: int, entry: Entry, plan: Plan) -> str:
     marks, told, least = [], [], 1.0
     for place, name in enumerate(plan.names):
-        colour = f"c{place % _NUM_COLOURS}"
+        colour = f"c{place % len(COLOURS)}"
         if (cell := entry["cells"].get(name)) is None:
             continue
         marks += [(*span, f'<mark class={colour} title="{escape(name)}">') for span in cell["spans"]]

@@ -12,6 +12,7 @@ from mqan_cli.errors import CommandError
 from mqan_cli.html_page import marked
 from mqan_cli.labelled.rows import judge_rows, read_task
 from mqan_cli.labelled.scores import scores_of
+from mqan_client.marks import css_of
 
 _WRONG: Final = 5  # rows that are shown in the terminal
 _CONFUSED: Final = 5
@@ -111,7 +112,7 @@ def _page(scores: dict[str, Any]) -> str:
         told = f"row {one['number']}: <b>{said}</b> <small>{one['probability']:.2f}</small>, not <b>{gold}</b>"
         parts.append(f"<article><p>{told}<p class=text>{text}</article>\n")
     page = _PAGE.read_text(encoding="utf-8").replace("QUESTION", escape(scores["question"]))
-    return page.replace("BODY", "".join(parts))
+    return page.replace("MARK", css_of("evidence")).replace("BODY", "".join(parts))
 
 
 def _excerpt(one: dict[str, Any]) -> str:

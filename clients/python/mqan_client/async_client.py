@@ -1,6 +1,7 @@
 """The client for asyncio. Its methods take, return and raise what those of ``Client`` do."""
 
 import asyncio
+import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
@@ -35,14 +36,16 @@ class AsyncClient:
 
     def __init__(
         self,
-        url: str = DEFAULT_URL,
+        url: str | None = None,
         *,
         timeout_s: float = DEFAULT_TIMEOUT_S,
         retries: Retries | None = None,
         api_key: str | None = None,
     ) -> None:
         self._timeout_s = timeout_s
-        self._transport = _open(url, retries or Retries(), authorization(api_key))
+        url = url or os.environ.get("MQAN_SERVER") or DEFAULT_URL
+        key = api_key or os.environ.get("MQAN_API_KEY") or None
+        self._transport = _open(url, retries or Retries(), authorization(key))
 
     async def answer(
         self, context: str, question: str, *, timeout_s: float | None = None, **asked: Unpack[Asked]

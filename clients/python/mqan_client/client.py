@@ -19,7 +19,7 @@ from threading import Lock, Thread
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
-from mqan_client.async_client import DEFAULT_CONCURRENCY, DEFAULT_TIMEOUT_S, DEFAULT_URL, AsyncClient, Progress, do_many
+from mqan_client.async_client import DEFAULT_CONCURRENCY, DEFAULT_TIMEOUT_S, AsyncClient, Progress, do_many
 from mqan_client.errors import ClientError
 from mqan_client.questions import Asked, AskedQuestion, AskedRecord, Schema, in_tuples, record_document
 from mqan_client.results import Answer, Model, Record, StreamedWord
@@ -33,10 +33,11 @@ class Client:
     """Asks a server and waits for the answer. May be shared between threads.
 
     Args:
-        url: the server; see the table above.
+        url: the server; see the table above. Without one that of MQAN_SERVER, else ``grpc://127.0.0.1:9000``.
         timeout_s: longest duration of a call, retries included.
         retries: when to ask again while the server is full or cannot be reached.
-        api_key: names the caller, where the server asks for that. Without TLS whoever is between can read it.
+        api_key: names the caller, where the server asks for that; without one that of MQAN_API_KEY. Without TLS whoever
+            is between can read it.
 
     Raises:
         ValueError: the URL names no transport or no host, or the key has characters that no key has.
@@ -44,7 +45,7 @@ class Client:
 
     def __init__(
         self,
-        url: str = DEFAULT_URL,
+        url: str | None = None,
         *,
         timeout_s: float = DEFAULT_TIMEOUT_S,
         retries: Retries | None = None,

@@ -1,16 +1,13 @@
-"""An answer in a terminal and in a notebook. Sources differ by colour and by underline."""
+"""Answers and records in a terminal and in a notebook."""
 
 from html import escape
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from mqan_client.results import Answer, AnswerToken
+from mqan_client.marks import NAMES, colour_of, css_of
 
-_STYLES = {  # readable on light and dark
-    "context": "background:#2a9d5c40;border-bottom:2px solid #2a9d5c",
-    "question": "background:#3b7dd840;border-bottom:2px dashed #3b7dd8",
-    "vocabulary": "background:#d8873b40;border-bottom:2px dotted #d8873b",
-}
+if TYPE_CHECKING:
+    from mqan_client.results import Answer, AnswerToken, Record
+
 _BAR_EM = 10  # length of a bar of probability 1
 
 
@@ -26,6 +23,24 @@ def as_text(answer: "Answer") -> str:
     return "\n".join(lines)
 
 
+def as_repr(answer: "Answer") -> str:
+    """Return the answer in one line, for a prompt of Python."""
+    told = repr(answer.text) if answer.answered else "no answer"
+    return f"<Answer {told} ({answer.confidence:.2f})>"
+
+
+def record_html(record: "Record") -> str:
+    """Return a record as a table, each field in its colour, with the quotations of its value."""
+    rows = "".join(
+        f"<tr><td style='text-align:left;border-left:4px solid {colour_of(number)}'>{escape(name)}</td>"
+        f"<td style='text-align:left'>{escape(str(field.value)) if field.answered else '<em>none</em>'}</td>"
+        f"<td style='text-align:left'>{', '.join(escape(span.text) for span in field.spans)}</td>"
+        f"<td>{field.probability:.2f}</td></tr>"
+        for number, (name, field) in enumerate(record.fields.items(), 1)
+    )
+    return f"<table>{rows}</table>"
+
+
 def as_html(answer: "Answer") -> str:
     """Return the same as HTML that needs nothing else: words by their source, labels as bars."""
     if not answer.answered:
@@ -33,13 +48,14 @@ def as_html(answer: "Answer") -> str:
     if answer.choices:
         rows = "".join(
             f"<tr><td style='text-align:left'>{_chosen(choice.label, choice.label in answer.chosen)}</td>"
-            f"<td style='text-align:left'><span style='display:inline-block;height:.7em;background:#2a9d5c;"
+            f"<td style='text-align:left'><span style='display:inline-block;height:.7em;background:{colour_of(1)};"
             f"width:{_BAR_EM * choice.probability:.2f}em'></span> {choice.probability:.2f}</td></tr>"
             for choice in answer.choices
         )
         return f"<table>{rows}</table>"
-    named = ", ".join(f"<span style='{style}'>{source}</span>" for source, style in _STYLES.items())
-    return f"<div>{_words(answer)} ({answer.probability:.2f}) <small>from: {named}</small></div>"
+    used = dict.fromkeys(token.source.value for token in answer.tokens)
+    named = ", ".join(f"<span style='{css_of(source)}'>{NAMES[source]}</span>" for source in used)
+    return f"<div>{_words(answer)} ({answer.probability:.2f}) <small>{named}</small></div>"
 
 
 def _words(answer: "Answer") -> str:
@@ -56,7 +72,7 @@ def _words(answer: "Answer") -> str:
 def _word(token: "AnswerToken") -> str:
     place = "" if token.span is None else f" {token.span.start}-{token.span.end}"
     told = f"{token.source.value}{place}, {token.probability:.2f}"
-    return f"<span style='{_STYLES[token.source.value]}' title='{told}'>{escape(token.text)}</span>"
+    return f"<span style='{css_of(token.source.value)}' title='{told}'>{escape(token.text)}</span>"
 
 
 def _chosen(label: str, is_chosen: bool) -> str:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from difflib import get_close_matches
 from typing import Any, Literal, Protocol, Required, TypedDict, cast
 
 from mqan_client.documents import Document
@@ -65,7 +66,8 @@ def question_document(question: str, asked: Asked) -> Document:
     """Return a question with what is asked for; what is not is left out. Refuse unknown names and empty lists."""
     given: dict[str, Any] = {**in_tuples(asked)}
     if unknown := given.keys() - Asked.__annotations__.keys():
-        raise unsendable(f"there is no option {min(unknown)}.")
+        near = get_close_matches(min(unknown), Asked.__annotations__, n=1)
+        raise unsendable(f"there is no option {min(unknown)}{'; did you mean ' + near[0] + '?' if near else '.'}")
     try:
         if "choices" in given:
             given["choices"] = [asdict(c if isinstance(c, Choice) else Choice(c)) for c in given["choices"]]

@@ -1,7 +1,7 @@
 """What a server returns. Positions are half-open ranges of code points: ``text[start:end]``.
 
 Fields have the names that they have in documents of REST, unless their metadata say another ``name``; the fields of a
-``flat`` one stand in the document itself.
+``flat`` one are in the document itself.
 """
 
 import json
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from mqan_client.display import as_html, as_text
+from mqan_client.display import as_html, as_repr, as_text, record_html
 
 
 class Source(StrEnum):
@@ -182,7 +182,7 @@ class ParsedState:
     requests: tuple[RequestedSlot, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Answer:
     """An answer that says where each of its words came from.
 
@@ -245,6 +245,9 @@ class Answer:
     def __str__(self) -> str:
         return as_text(self)
 
+    def __repr__(self) -> str:
+        return as_repr(self)
+
     def _repr_html_(self) -> str:
         return as_html(self)
 
@@ -284,7 +287,7 @@ class RecordField:
     reason: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Record:
     """A record of a text.
 
@@ -302,6 +305,12 @@ class Record:
 
     def __str__(self) -> str:
         return "\n".join(f"{name}: {_line(found)}" for name, found in self.fields.items())
+
+    def __repr__(self) -> str:
+        return f"<Record {self.values}{', missing: ' + ', '.join(self.missing) if self.missing else ''}>"
+
+    def _repr_html_(self) -> str:
+        return record_html(self)
 
 
 def _line(found: RecordField) -> str:

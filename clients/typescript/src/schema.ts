@@ -1493,7 +1493,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorDocument"];
                 };
             };
-            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
+            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `incompatible_options` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -1935,7 +1935,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorDocument"];
                 };
             };
-            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` or `too_many_questions` or `duplicate_id` */
+            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `incompatible_options` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` or `too_many_questions` or `duplicate_id` */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -2117,7 +2117,7 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
-            /** @description `malformed_request` or `invalid_timeout` or `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
+            /** @description `malformed_request` or `invalid_timeout` or `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `incompatible_options` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -2331,7 +2331,7 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
-            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
+            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `incompatible_options` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -2519,7 +2519,7 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
-            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
+            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `incompatible_options` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -2910,7 +2910,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorDocument"];
                 };
             };
-            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
+            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `incompatible_options` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -3174,7 +3174,7 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
-            /** @description `malformed_request` or `invalid_timeout` or `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
+            /** @description `malformed_request` or `invalid_timeout` or `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `incompatible_options` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -3703,7 +3703,7 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
-            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
+            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `incompatible_options` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
             422: {
                 headers: {
                     [name: string]: unknown;

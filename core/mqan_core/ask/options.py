@@ -78,18 +78,18 @@ class Options:
         if self.choices:
             _check_choices(self)
         elif self.none:
-            raise _senseless("none", "none is about choices, and there are none.", "Send choices, too.")
+            raise _clash("none", "none is about choices, and there are none.", "Send choices, too.")
         elif self.multiple:
-            raise _senseless("multiple", "multiple is about choices, and there are none.", "Send choices, too.")
+            raise _clash("multiple", "multiple is about choices, and there are none.", "Send choices, too.")
         elif self.is_scale:
-            raise _senseless("scale", "The scale has no levels.", f"Send 2 to {MOST_LEVELS} levels, low to high.")
+            raise _clash("scale", "The scale has no levels.", f"Send 2 to {MOST_LEVELS} levels, low to high.")
         if not self.sources:
-            raise _senseless("sources", "No source is allowed.", "Name at least one, or leave the field out.")
+            raise _clash("sources", "No source is allowed.", "Name at least one, or leave the field out.")
         if (self.quotes or self.alternatives) and Source.CONTEXT not in self.sources:
             name = "all" if self.every else "contiguous" if self.contiguous else "alternatives"
-            raise _senseless(name, f"{name} quotes the context, which sources leaves out.", "Add context to sources.")
+            raise _clash(name, f"{name} quotes the context, which sources leaves out.", "Add context to sources.")
         if not self.refuses and not self.contiguous:
-            raise _senseless("refuses", "Only one unbroken quotation can always be given.", "Ask for contiguous, too.")
+            raise _clash("refuses", "Only one unbroken quotation can always be given.", "Ask for contiguous, too.")
 
 
 PLAIN = Options()
@@ -141,7 +141,7 @@ def _check_choices(options: Options) -> None:
         ("alternatives", options.alternatives > 0, "every label has its probability already"),
     ):
         if is_set:
-            raise _senseless(field, f"{field} makes no sense with {name}: {why}.", f"Leave out {field} or {name}.")
+            raise _clash(field, f"{field} cannot be combined with {name}: {why}.", f"Leave out {field} or {name}.")
 
 
 def _as_read(text: str) -> str:
@@ -149,8 +149,8 @@ def _as_read(text: str) -> str:
     return " ".join(without_invisible(text).lower().split())
 
 
-def _senseless(field: str, message: str, hint: str) -> InputError:
-    return InputError("senseless_combination", field, message, hint)
+def _clash(field: str, message: str, hint: str) -> InputError:
+    return InputError("incompatible_options", field, message, hint)
 
 
 def _out_of_range(field: str, message: str) -> InputError:

@@ -36,8 +36,8 @@ def check_parse(options: Options) -> None:
         ("alternatives", options.alternatives > 0, "they are quotations, which have no structure"),
     ):
         if is_set:
-            message = f"parse makes no sense with {field}: {why}."
-            raise InputError("senseless_combination", "parse", message, "Leave out parse or the other field.")
+            message = f"parse cannot be combined with {field}: {why}."
+            raise InputError("incompatible_options", "parse", message, "Leave out parse or the other field.")
 
 
 def parse_answer(kind: str, answer: Answer, context: str, question: str) -> Answer:

@@ -47,7 +47,8 @@ ERRORS: Mapping[str, ErrorKind] = MappingProxyType(
         "choices_too_long": ErrorKind(422, _INVALID, "Send fewer or shorter choices."),
         "duplicate_choice": ErrorKind(422, _INVALID, "Send each label once."),
         "wrong_number_of_choices": ErrorKind(422, _INVALID, "Send a number of labels that is accepted."),
-        "senseless_combination": ErrorKind(422, _INVALID, "Leave one of the fields out."),
+        "incompatible_options": ErrorKind(422, _INVALID, "Leave one of the fields out."),
+        "senseless_combination": ErrorKind(422, _INVALID, "Leave one of the fields out."),  # its name before 0.18
         "option_out_of_range": ErrorKind(422, _INVALID, "Choose a number in the accepted range."),
         "option_not_supported": ErrorKind(422, _INVALID, "Leave the field out, or serve a model that supports it."),
         # Of models of fixed tasks, which are served no more: part of the contract.

@@ -5,6 +5,7 @@ by ``question_of``.
 """
 
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, Final, Literal
 
@@ -131,10 +132,10 @@ class Question(BaseModel):
         if len(given) > 1:
             message = f"{' and '.join(given)} ask for different answers to one question."
             hint = "Leave all but one of them out; ask twice for both."
-            raise InputError("senseless_combination", given[1], message, hint)
+            raise InputError("incompatible_options", given[1], message, hint)
         if self.yes_no and self.multiple:
-            message = "multiple makes no sense with yes_no: one of yes and no is right, not both."
-            raise InputError("senseless_combination", "multiple", message, "Leave out multiple or yes_no.")
+            message = "multiple cannot be combined with yes_no: one of yes and no is right, not both."
+            raise InputError("incompatible_options", "multiple", message, "Leave out multiple or yes_no.")
         for name in ("choices", "scale"):
             if getattr(self, name) == []:
                 message = f"{name} is an empty list."
@@ -259,10 +260,12 @@ def _explain(problem: str, place: Sequence[int | str], detail: str) -> InputErro
         return refuse("invalid_timeout", field, "timeout_ms is not a whole number of milliseconds above 0.")
     path = _path(place)
     code = _CODE_OF_PROBLEM.get(problem, "wrong_type")
+    near = get_close_matches(str(place[0]), Question.model_fields, n=1) if len(place) == 1 else []
+    meant = f"; did you mean {near[0]}?" if near else "."
     unknown = f"The field {path}" if all(map(_is_place, place)) else f"A field of {path}"
     message = {
         "missing_field": f"The field {path} is missing.",
-        "unknown_field": f"{unknown} is unknown.",
+        "unknown_field": f"{unknown} is unknown{meant}",
         "invalid_text": f"The field {path} is not valid Unicode text.",
         "wrong_type": f"The field {path} has the wrong type: {detail}.",
     }[code]
