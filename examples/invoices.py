@@ -7,12 +7,15 @@ from pathlib import Path
 
 from mqan_client import Client, ClientError
 
-FIELDS = {
-    "number": "What is the invoice number?",
-    "seller": "Who sent the invoice?",
-    "total": "What is the total?",
-    "due": "When must it be paid?",
-    "account": "Which account should be paid to?",
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "number": {"type": "string", "ask": "What is the invoice number?"},
+        "seller": {"type": "string", "ask": "Who sent the invoice?"},
+        "total": {"type": "number", "format": "money", "ask": "What is the total?"},
+        "due": {"type": "string", "format": "date", "ask": "When must it be paid?"},
+        "account": {"type": "string", "ask": "Which account should be paid to?"},
+    },
 }
 
 
@@ -20,21 +23,21 @@ def main() -> int:
     """Print one JSON document for each invoice; what a text does not say is null. Return 1 if any was not answered."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("invoices", type=Path, nargs="+")
-    parser.add_argument("--server", default="grpc://127.0.0.1:9000")
+    parser.add_argument("--server", help="default: MQAN_SERVER, or grpc://127.0.0.1:9000")
     given = parser.parse_args()
     status = 0
     with Client(given.server) as client:
-        for path in given.invoices:
-            text = path.read_text(encoding="utf-8")
-            record: dict[str, object] = {"file": path.name}
-            answers = client.answer_many([(text, question) for question in FIELDS.values()], contiguous=True)
-            for field, answer in zip(FIELDS, answers, strict=True):
-                if isinstance(answer, ClientError):
-                    record, status = {"file": path.name, "error": str(answer)}, 1
-                    break
-                span = answer.spans[0] if answer.answered else None
-                record[field] = span and {"value": span.text, "start": span.start, "end": span.end}
-            print(json.dumps(record, ensure_ascii=False))
+        records = client.fill_records([path.read_text(encoding="utf-8") for path in given.invoices], SCHEMA)
+    for path, record in zip(given.invoices, records, strict=True):
+        if isinstance(record, ClientError):
+            print(json.dumps({"file": path.name, "error": str(record)}))
+            status = 1
+            continue
+        told: dict[str, object] = {"file": path.name}
+        for name, field in record.fields.items():
+            places = [[span.start, span.end] for span in field.spans]
+            told[name] = {"value": field.value, "places": places} if field.answered else None
+        print(json.dumps(told, ensure_ascii=False))
     return status
 
 

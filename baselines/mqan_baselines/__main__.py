@@ -60,7 +60,7 @@ def embed(
 def train(recipe: Recipe, data: Data = Path("data"), output: Output = None, overrides: Overrides = None) -> None:
     """Train what a recipe says; print the scores of its tasks as JSON.
 
-    A run that has ended in the same folder, with the same settings, is not repeated. One that was cut begins anew.
+    A run that has ended in the same folder, with the same settings, is not repeated. An interrupted run starts over.
     """
     loaded = _load(recipe, overrides)
     folder = _folder(loaded.name, output)

@@ -42,7 +42,7 @@ def read_splits(
         left_out[name] = sum(len(drawn[split]) - len(kept[split]) for split in drawn)
         rows[name] = {**kept, "test": draw(tests[name], most_rows, seed, task.together)}
     if told := ", ".join(f"{count} of {name}" for name, count in left_out.items() if count):
-        console.print(f"rows left out of the training, since they stand in a test file: {told}")
+        console.print(f"rows left out of the training, since they are in a test file: {told}")
     if empty := [f"{split} of {name}" for name, of in rows.items() for split, found in of.items() if not found]:
         raise ValueError(f"there are no rows: {', '.join(empty)}")
     return rows

@@ -166,7 +166,7 @@ def check_data(
     ] = None,
     output: Annotated[Path | None, typer.Option(dir_okay=False, help="JSON file for all results.")] = None,
 ) -> None:
-    """Count the examples of every split, and check that gold answers, written as a server writes them, score 100.
+    """Count the examples of every split, and check that the reference answers score 100.
 
     Exit status 1: more than 0.5 % of some task's gold answers come back changed.
     """

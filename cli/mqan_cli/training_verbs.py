@@ -144,7 +144,7 @@ def evaluate(
     json: Annotated[Path | None, _of_rows("File for all numbers.", "--json")] = None,
     bundle: Annotated[Path | None, _folder("Folder of a bundle; the default one if not given.")] = None,
     checkpoint: Annotated[Path | None, _folder("Folder of a checkpoint.")] = None,
-    cases: Annotated[Path | None, _file("Questions that users report, as JSON lines.")] = None,
+    cases: Annotated[Path | None, _file("Your own questions with right answers, as JSON lines.")] = None,
     data: Data = Path("data"),
     tasks: Tasks = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of examples per task.")] = None,
@@ -157,8 +157,8 @@ def evaluate(
 
     mqan evaluate mails.csv --text body --label team
 
-    The paper's network is measured on validation sets.
-    --tasks names sections of the suite (labels, fields, cases, ...), datasets, or tasks of the paper's network.
+    The 2018 MQAN network is measured on validation sets.
+    --tasks names sections of the suite (labels, fields, cases, ...), datasets, or tasks of the 2018 MQAN network.
     """
     for option in ctx.command.params:
         source = ctx.get_parameter_source(str(option.name))

@@ -1,6 +1,6 @@
 """Write measured numbers into the documents, from the files that hold them: ``python docs/building/measured.py``.
 
-In a document, ``<!-- = NAME -->`` stands before a number or a table and ``<!-- / -->`` after it. The scores of the
+In a document, ``<!-- = NAME -->`` comes before a number or a table and ``<!-- / -->`` after it. The scores of the
 default model come from its manifest and from its card, which ``mqan evaluate --record`` writes; those of speed from
 benchmarks/results.
 """
@@ -58,7 +58,7 @@ def _cells(line: str) -> list[str]:
 
 
 def values_of(repository: Path) -> dict[str, str]:
-    """Return what can stand in a document, by name."""
+    """Return what a document can show, by name."""
     manifest: Mapping[str, Any] = json.loads((repository / _BUNDLE / "manifest.json").read_text(encoding="utf-8"))
     card = read_tables(repository / _BUNDLE / "README.md")
     by_set = {row["set"]: row for row in card["Label sets that were not trained on: right answers"]}

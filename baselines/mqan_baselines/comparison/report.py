@@ -95,6 +95,6 @@ def _few_shot(document: Mapping[str, Any]) -> str:
     return (
         f"## From few rows\n\nAccuracy on {found['questions']} test rows of {found['task']}. The baselines learn this "
         "task alone, from so many training rows; ARC-II also chooses its checkpoint by up to as many rows of the "
-        f"tuning split. mqan {flat}: its column is flat.\n\n"
+        f"tuning split. mqan {flat}: its score does not change.\n\n"
         f"{markdown_table(['training rows', *names], rows)}"
     )

@@ -20,7 +20,7 @@ _OF_PROBABILITY = "How sure the model is, 0 to 1; where there is no answer, how 
 class Word(Document):
     """A word of an answer, or a part of one, and where it came from."""
 
-    text: str = Field(description="As it stands in the answer.")
+    text: str = Field(description="As it is written in the answer.")
     source: SourceName = Field(description="Copied from the context or the question, or the model's own (vocabulary).")
     start: int | None = Field(description="First code point of the place that it was copied from; null for its own.")
     end: int | None = Field(description="One past the last code point of it.")

@@ -205,7 +205,7 @@ function readUrl(url: string): URL {
   }
   if (base === undefined || !/^https?:$/.test(base.protocol)) {
     const shown = JSON.stringify(url.replace(/\/\/.*@/s, "//")); // without a password
-    throw invalid(`${shown} is no URL of a server; give one such as http://127.0.0.1:8000`);
+    throw invalid(`${shown} is not a server URL; give one such as http://127.0.0.1:8000`);
   }
   if (!base.pathname.endsWith("/")) base.pathname += "/";
   return base;

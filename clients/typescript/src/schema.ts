@@ -633,7 +633,7 @@ export interface components {
             reason: string | null;
             /**
              * Spans
-             * @description Where the quotation stands; of an array of strings each place; of labels and of yes and no the words that decide for them.
+             * @description Where the quotation is; of an array of strings each place; of labels and of yes and no the words that decide for them.
              */
             spans: components["schemas"]["QuotationDocument"][];
             /**
@@ -1154,7 +1154,7 @@ export interface components {
             span: components["schemas"]["SpanDocument"] | null;
             /**
              * Text
-             * @description The token as it stands in the answer.
+             * @description The token as it is written in the answer.
              * @example 330
              */
             text: string;
@@ -1306,7 +1306,7 @@ export interface operations {
                     choices?: (string | {
                         /**
                          * Description
-                         * @description What the label stands for, read beside it.
+                         * @description What the label covers, read with it.
                          * @default
                          * @example invoices, payments, refunds
                          */
@@ -1611,7 +1611,7 @@ export interface operations {
                         choices?: (string | {
                             /**
                              * Description
-                             * @description What the label stands for, read beside it.
+                             * @description What the label covers, read with it.
                              * @default
                              * @example invoices, payments, refunds
                              */
@@ -1760,7 +1760,7 @@ export interface operations {
                             choices?: (string | {
                                 /**
                                  * Description
-                                 * @description What the label stands for, read beside it.
+                                 * @description What the label covers, read with it.
                                  * @default
                                  * @example invoices, payments, refunds
                                  */

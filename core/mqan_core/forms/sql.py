@@ -87,7 +87,7 @@ def _find_conditions(folded: FoldedText, begin: int, columns: frozenset[str]) ->
     text = folded.text
     heads = list(_find_heads(text, begin, columns))
     if not heads or heads[0].start != begin:
-        raise FormError(f"After WHERE stands {shown(text[begin:])}: no column of the table and operator.")
+        raise FormError(f"After WHERE comes {shown(text[begin:])}, which is not a column of the table and an operator.")
     ends = [head.start - len("and ") for head in heads[1:]] + [len(text)]
     for head, end in zip(heads, ends, strict=True):
         yield FoundCondition(head.column, head.operator[1], folded.part(head.operator.end(), end))

@@ -14,7 +14,7 @@ from mqan_serving.contract.questions import Question, json_body, question_of, qu
 MOST_TEXTS: Final = 256
 MOST_QUESTIONS: Final = 256  # about one text
 MOST_IN_ALL: Final = 1024
-CONTEXT_IN_QUESTION: Final = "The field context stands beside questions, not in a question."
+CONTEXT_IN_QUESTION: Final = "Send context next to questions, not inside a question."
 MOST_EXPLAINED: Final = 32  # of them; an explanation of a long answer has some 500 kB
 _MOST_ID: Final = 200  # characters
 

@@ -25,7 +25,7 @@ class MassesDocument(Document):
 class TokenDocument(Document):
     """One token of an answer."""
 
-    text: str = Field(description="The token as it stands in the answer.", examples=["330"])
+    text: str = Field(description="The token as it is written in the answer.", examples=["330"])
     probability: float = Field(description="Probability of this token given those before it.", examples=[0.94])
     source: Literal["context", "question", "vocabulary"] = Field(description="Where the token came from.")
     masses: MassesDocument

@@ -43,7 +43,7 @@ class ChoiceField(BaseModel):
 
     label: str = Field(description="What the answer says when it is chosen.", examples=["billing"])
     description: str = Field(
-        default="", description="What the label stands for, read beside it.", examples=["invoices, payments, refunds"]
+        default="", description="What the label covers, read with it.", examples=["invoices, payments, refunds"]
     )
 
 
@@ -260,7 +260,7 @@ def _explain(problem: str, place: Sequence[int | str], detail: str) -> InputErro
         return refuse("invalid_timeout", field, "timeout_ms is not a whole number of milliseconds above 0.")
     path = _path(place)
     code = _CODE_OF_PROBLEM.get(problem, "wrong_type")
-    near = get_close_matches(str(place[0]), Question.model_fields, n=1) if len(place) == 1 else []
+    near = get_close_matches(path, Question.model_fields, n=1) if len(place) == 1 and _is_place(place[0]) else []
     meant = f"; did you mean {near[0]}?" if near else "."
     unknown = f"The field {path}" if all(map(_is_place, place)) else f"A field of {path}"
     message = {

@@ -168,7 +168,7 @@ def _read(body: bytes, header: str | None) -> tuple[_InferRequest, dict[str, lis
     if header is not None:
         num_bytes = int(header[:20]) if header.isdecimal() and header.isascii() else num_bytes + 1
         if num_bytes > len(body):
-            message = "The header Inference-Header-Content-Length is no number of bytes that the body has."
+            message = "The header Inference-Header-Content-Length is not a number of bytes that the body has."
             raise refuse("malformed_request", (), message, "Send how many bytes of the body are JSON.")
     request = read(_InferRequest, read_object(body[:num_bytes]))
     for name, value in (request.parameters or {}).items():
@@ -177,7 +177,7 @@ def _read(body: bytes, header: str | None) -> tuple[_InferRequest, dict[str, lis
             known = ", ".join(sorted(_PARAMETERS))
             raise refuse("unknown_field", place, f"The parameter {place[1]} is unknown.", f"Send {known} only.")
         if not isinstance(value, bool) and (name == _BINARY_OUTPUT or not isinstance(value, int | float | str)):
-            raise refuse("wrong_type", place, f"The parameter {name} is no number, flag or string that it can be.")
+            raise refuse("wrong_type", place, f"The parameter {name} is not a number, flag or string that it can be.")
     return request, _tensors(request.inputs, body[num_bytes:])
 
 

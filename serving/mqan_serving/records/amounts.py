@@ -180,7 +180,7 @@ def read_amount(quoted: Quoted, *, is_money: bool, is_whole: bool = False) -> tu
         plain = _plain(digits, is_money=is_money, is_sharp=has_three_decimals and (is_money or is_whole))
     price = Price.fromstring(plain, rest, ".")
     if price.amount is None:
-        raise NoValueError("is no number")
+        raise NoValueError("is not a number")
     currency = price.currency
     is_after_currency = bool(before and currency and before.endswith(currency)) or (is_money and not before)
     if front[-1:].isalpha() and not is_after_currency:
@@ -256,7 +256,7 @@ def _check_behind(inside: str, quoted: Quoted, *, is_money: bool, is_year: bool)
         if changes.match(behind):
             raise NoValueError(reason)
     if behind and not (is_year or _PLAIN_BEHIND.match(behind) or unicodedata.category(behind[0]) == "Sc"):
-        raise NoValueError("has something directly behind its number that may change it")
+        raise NoValueError("has something directly after its number that may change it")
     num_outside = 0
     for found in _WORD_OR_MARK.finditer(behind):
         word = found[0]
@@ -269,7 +269,7 @@ def _check_behind(inside: str, quoted: Quoted, *, is_money: bool, is_year: bool)
         if _is_unit(word):
             return
         if not _is_english(word, quoted.knows) and len(word) <= _LONGEST_WORD:
-            raise NoValueError("has a word behind its number that is not known to leave it as it is")
+            raise NoValueError("has a word after its number that may change it")
         num_outside += found.start() >= len(inside)
 
 
@@ -303,7 +303,7 @@ def _check_brackets(quoted: Quoted, front: str, behind: str) -> None:
     is_around = quoted.before.rstrip().endswith("(") and quoted.after.lstrip().startswith(")")
     is_whole = quoted.text.startswith("(") and quoted.text.endswith(")")
     if opening and closing and (is_alone or is_around or is_whole):
-        raise NoValueError("stands in brackets, which may mean that it is below zero")
+        raise NoValueError("is in brackets, which may mean that it is below zero")
 
 
 def _is_below_zero(front: str, num_outside: int, *, is_money: bool, is_date: bool) -> bool:

@@ -38,7 +38,7 @@ class FieldDocument(Document):
         examples=["476.00 EUR"],
     )
     spans: list[QuotationDocument] = Field(
-        description="Where the quotation stands; of an array of strings each place; of labels and of yes and no the "
+        description="Where the quotation is; of an array of strings each place; of labels and of yes and no the "
         "words that decide for them."
     )
     answered: bool = Field(description="Whether there is a value.")

@@ -95,7 +95,7 @@ def read_moment(text: str, wanted: tuple[str, ...], *, ignores_zone: bool = Fals
         raise NoValueError(f"is {told}: its order of {parts} is not known")
     [moment, _] = next(iter(readings))
     if "year" in wanted and years and moment.year != int(years[0]):
-        raise NoValueError("is no date that can be read: its year is not where one is expected")
+        raise NoValueError("is not a date that can be read: its year is not where one is expected")
     is_said = f"{moment.year:04}" in text or f"{moment.year % 100:02}" in _TWO_DIGITS.findall(text)
     if "year" in wanted and not is_said:
         raise NoValueError("does not say the year in two or four digits")
@@ -157,7 +157,7 @@ def _parse(text: str, default: datetime, order: _Order, ignores_zone: bool) -> d
         raise
     except (ValueError, OverflowError, ArithmeticError, TypeError, AttributeError, IndexError):
         # the library's own error is a ValueError; odd texts were seen to end in the others
-        raise NoValueError("is no date or time that can be read") from None
+        raise NoValueError("is not a date or time that can be read") from None
 
 
 def _zone(name: str | None, offset_s: int | None) -> tzinfo | None:

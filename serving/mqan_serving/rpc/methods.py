@@ -121,7 +121,9 @@ class QuestionAnsweringMethods:
         async def run(_: RequestLog) -> health_pb2.HealthCheckResponse:
             name = parse_message(health_pb2.HealthCheckRequest, message).service
             if name not in ("", SERVICE_NAME):
-                raise ServingError("not_found", "There is no service of this name.")
+                raise ServingError(
+                    "not_found", "There is no service of this name; use '' or mqan.v1.QuestionAnswering."
+                )
             statuses = health_pb2.HealthCheckResponse
             ready = self._get_service().why_not_ready is None
             return statuses(status=statuses.SERVING if ready else statuses.NOT_SERVING)
