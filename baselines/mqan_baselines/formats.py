@@ -17,11 +17,11 @@ from mqan_core.example import Example
 from mqan_data.errors import DatasetError
 from mqan_data.formats.dataset_file import LabelsPart, load_dataset
 from mqan_data.formats.reading import read_records
-from mqan_data.sentences import sentences_of
 from mqan_data.tasks import task_named
 
 QNLI_LABELS: Final = ("entailment", "not entailment")
 _MOST_SIMILAR: Final = 5  # of STS-B
+_SENTENCE_END: Final = re.compile(r"(?:(?<=[.!?])|(?<=[.!?][\"')\]]))\s+(?=[A-Z\"'(])")
 _WORD: Final = re.compile(r"\w{4,}")  # shorter ones are shared by any two texts
 
 
@@ -107,7 +107,8 @@ def pairs_of(rankings: Iterator[Row]) -> Iterator[Row]:
 
 def _ranking(example: Example) -> Row | None:
     asked = _words(example.question)
-    candidates = [part for part in dict.fromkeys(sentences_of(example.context)) if asked & _words(part)]
+    sentences = (" ".join(part.split()) for part in _SENTENCE_END.split(example.context))
+    candidates = [part for part in dict.fromkeys(sentences) if asked & _words(part)]
     answers = [" ".join(answer.split()) for answer in example.answers]
     right = [part for part in candidates if any(_has(part, answer) for answer in answers)]
     wrong = [part for part in candidates if part not in right]

@@ -15,7 +15,7 @@ from mqan_cli.errors import CommandError, make_folder
 from mqan_core.bundle import read_manifest
 from mqan_core.manifest import MANIFEST, MODEL_CARD
 from mqan_data.tasks import Task
-from mqan_evaluation.answerers import Answerer, EngineAnswerer, PaperAnswerer, TorchAnswerer
+from mqan_evaluation.answerers import Answerer, EngineAnswerer, TorchAnswerer
 from mqan_evaluation.fit_temperatures import fit_refusal_offset
 from mqan_evaluation.paper_section import beside_paper, choose_tasks, paper_section
 from mqan_evaluation.report import write_report
@@ -24,6 +24,7 @@ from mqan_evaluation.suite import CALIBRATION, Measured, chosen_names, run_suite
 from mqan_evaluation.suite_card import record_suite
 from mqan_runtime.session import Precision
 from mqan_training.checkpoint import has_pretrained_reader
+from mqan_training.model.network import Network
 
 
 def evaluate_model(
@@ -58,7 +59,7 @@ def evaluate_model(
         option = "--record" if record else "--cases"
         raise ValueError(f"{option} is for a model with a pretrained reader, and {model} has the paper's")
     chosen = {} if is_papers else chosen_names(names, has_cases=cases is not None)  # an error comes before the work
-    answerer = _open(model, is_papers, is_checkpoint=checkpoint is not None, precision=precision)
+    answerer: Answerer = TorchAnswerer.open(model) if checkpoint else EngineAnswerer.open(model, precision=precision)
     if output is not None:
         make_folder(output)
     tasks = choose_tasks(names, answerer.sources, data, limit) if is_papers else None
@@ -73,8 +74,8 @@ def evaluate_model(
     written: list[Path] = []
     if output is not None:  # first: nothing is lost where the bundle cannot be written
         written += [*write_suite(output, measured, measuring.answers), output / "report.html"]
-        network = answerer.network if isinstance(answerer, PaperAnswerer) else None
-        write_report(written[-1], measured, measuring.answers, network)
+        trained = answerer.trained if isinstance(answerer, TorchAnswerer) else None
+        write_report(written[-1], measured, measuring.answers, trained if isinstance(trained, Network) else None)
     if record:
         record_suite(
             model, measured, measuring.answers, command=_command(names, limit, precision, cases), refusal_offset=offset
@@ -119,12 +120,6 @@ def _is_papers(model: Path, *, is_checkpoint: bool) -> bool:
     if is_checkpoint:
         return not has_pretrained_reader(model)
     return read_manifest(model)[0].reader == "words"
-
-
-def _open(model: Path, is_papers: bool, *, is_checkpoint: bool, precision: Precision) -> Answerer:
-    if not is_checkpoint:
-        return EngineAnswerer.open(model, precision=precision)
-    return PaperAnswerer.open(model) if is_papers else TorchAnswerer.open(model)
 
 
 def _command(names: list[str] | None, limit: int | None, precision: Precision, cases: Path | None) -> str:

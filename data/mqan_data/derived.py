@@ -25,6 +25,7 @@ from mqan_data.formats.rows import FactRow, Verdict
 from mqan_data.questions import facts
 from mqan_data.questions.answered import statement_of
 from mqan_data.questions.asked import one_of
+from mqan_data.questions.clauses import negated
 from mqan_data.source import Source
 
 _SENTENCE_GAP: Final = re.compile(r"(?<=[a-z0-9)\"'][.!?]) +(?=[A-Z\"'(])")
@@ -63,7 +64,7 @@ _TRIES = 4  # other rows that are asked for names and answers
 _CHANGED, _OWN_NAMES = 0.6, 0.25  # share of the rows that are tried; of those, share with names of the same text
 _ROWS_TRIED = 12  # rows that are asked for a statement
 _UNKNOWN, _ELSEWHERE = 0.18, 0.3  # share of the facts that the text leaves open; of those, share of another text
-_TRUE = 0.38  # share that is true, of the others that are tried: for some there is no other value
+_TRUE, _NEGATED = 0.38, 0.2  # share of the others that is true, as far as there is another value; share with "not"
 _SURROUNDED, _MISSING = 0.8, 0.2  # share of the rows, so that a short text is still met; share without their own text
 _MOST_OTHERS = 3
 _MOST = 1_600  # characters of a context: about a window
@@ -278,6 +279,8 @@ def as_fact(example: Example, other: str, rng: np.random.Generator) -> Example |
     statement = None if value is None else statement_of(question, value)
     if statement is None:
         return None
+    if verdict != "unknown" and rng.random() < _NEGATED and (denial := negated(statement)) is not None:
+        statement, verdict = denial, "no" if verdict == "yes" else "yes"
     return replace(facts.draw(FactRow(text, statement, verdict, evidence), None, rng), id=example.id)
 
 

@@ -17,8 +17,7 @@ from mqan_core.example import Example
 from mqan_core.forms.folding import fold
 from mqan_core.forms.state_change import read_state_change
 from mqan_core.text.tokens import INVISIBLE
-from mqan_data.queries import gold_query, read_query
-from mqan_data.sql_execution import Table, execute
+from mqan_data.queries import Table, execute, gold_query, read_query
 
 UNANSWERABLE = "unanswerable"
 """The answer to a question that the context does not answer."""

@@ -42,19 +42,15 @@ class DatasetSource:
         return self.dataset.name
 
     @cached_property
-    def _read(self) -> tuple[dict[str, Sequence[Row | Example]], int]:
-        """The rows of each part that are there, and how many were removed because they are held out."""
+    def _rows(self) -> dict[str, Sequence[Row | Example]]:
+        """The rows of each part that are there and not held out."""
         held_out = held_out_texts(self._data) if self.split == TRAIN else None
         rows: dict[str, Sequence[Row | Example]] = {}
-        num_read = 0
         for name in self.dataset.parts:
-            read = list(rows_with_texts(self._data, self.dataset, name, self.split))
-            num_read += len(read)
-            kept = [row for row, texts in read if held_out is None or not held_out.holds(texts)]
-            rows[name] = list(map(self._as_asked, kept))
+            read = rows_with_texts(self._data, self.dataset, name, self.split)
+            rows[name] = [self._as_asked(row) for row, texts in read if held_out is None or not held_out.holds(texts)]
         read_json_value.cache_clear()
-        rows = {part: of_part for part, of_part in rows.items() if of_part}
-        return rows, num_read - sum(map(len, rows.values()))
+        return {part: of_part for part, of_part in rows.items() if of_part}
 
     def _as_asked(self, row: Row | Example) -> Row | Example:
         """Return an example of a task as a mixture has it: "unanswerable" is no answer, training needs no reference."""
@@ -63,13 +59,9 @@ class DatasetSource:
         answers = () if row.answers[:1] == (UNANSWERABLE,) else row.answers
         return replace(row, answers=answers, reference=None if self.split == TRAIN else row.reference)
 
-    @property
-    def num_removed(self) -> int:
-        return self._read[1]
-
     @cached_property
     def _ends(self) -> list[int]:
-        return list(accumulate(map(len, self._read[0].values())))
+        return list(accumulate(map(len, self._rows.values())))
 
     def __len__(self) -> int:
         return self._ends[-1] if self._ends else 0
@@ -78,11 +70,11 @@ class DatasetSource:
         """Return the part that a row is in, and its number there."""
         part = bisect_right(self._ends, index)
         before = self._ends[part - 1] if part else 0
-        return list(self._read[0])[part], index - before
+        return list(self._rows)[part], index - before
 
     def draw(self, index: int, rng: np.random.Generator) -> Example:
         name, number = self.place_of(index)
-        row = self._read[0][name][number]
+        row = self._rows[name][number]
         if isinstance(row, Example):
             return row
         return replace(self._ask(name, row, rng), task=self.name, id=f"{self.split}/{name}/{number}")
@@ -90,14 +82,14 @@ class DatasetSource:
     def fixed(self, index: int, rng: np.random.Generator) -> Example:
         """Return the question about a row by which it is measured: its first wording, with all choices."""
         name, number = self.place_of(index)
-        row = self._read[0][name][number]
+        row = self._rows[name][number]
         if isinstance(row, Example):
             return row
         asked: Example = _ASKED_BY[type(row)].canonical(row, self.dataset.parts[name], rng)
         return replace(asked, task=self.name, id=f"{self.split}/{name}/{number}")
 
     def _ask(self, name: str, row: Row, rng: np.random.Generator) -> Example:
-        part, rows, module = self.dataset.parts[name], self._read[0][name], _ASKED_BY[type(row)]
+        part, rows, module = self.dataset.parts[name], self._rows[name], _ASKED_BY[type(row)]
         refusals = getattr(part, "refusals", 0.0)
         asked: Example | None = None
         if refusals > 0 and rng.random() < refusals:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -21,6 +20,7 @@ from mqan_runtime.engine import Engine
 from mqan_runtime.session import CUDA, Precision
 from mqan_training.checkpoint import load_checkpoint
 from mqan_training.model.network import Network
+from mqan_training.recipe import WordsConfig
 from mqan_training.torch_answers import answer_batch
 from mqan_training.trained import Trained, load_network, load_trained
 
@@ -106,11 +106,13 @@ def answer_readable(
 
 
 class TorchAnswerer:
-    """A checkpoint with a pretrained reader, its averaged weights."""
+    """A checkpoint, its averaged weights: with a pretrained reader, or of the paper's network."""
 
     where = "in torch"
 
-    def __init__(self, trained: Trained, max_answer_tokens: int, title: str, sources: Sequence[str] = ()) -> None:
+    def __init__(
+        self, trained: Trained | Network, max_answer_tokens: int, title: str, sources: Sequence[str] = ()
+    ) -> None:
         self.trained = trained
         self.title = title
         self.sources = tuple(sources)
@@ -120,30 +122,34 @@ class TorchAnswerer:
     def open(cls, folder: Path) -> "TorchAnswerer":
         """Read a checkpoint."""
         checkpoint = load_checkpoint(folder)
+        recipe, title = checkpoint.recipe, f"{checkpoint.recipe.name}, step {checkpoint.step:,}"
+        if isinstance(recipe.reader, WordsConfig):
+            return cls(load_network(checkpoint), _MOST_TOKENS, title, tuple(recipe.sources))
         trained = load_trained(checkpoint)
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        return cls(
-            replace(trained, network=trained.network.to(device)),
-            checkpoint.recipe.max_answer_tokens,
-            f"{checkpoint.recipe.name}, step {checkpoint.step:,}",
-            tuple(checkpoint.recipe.sources),
-        )
+        trained = replace(trained, network=trained.network.to(device))
+        return cls(trained, recipe.max_answer_tokens, title, tuple(recipe.sources))
 
     def answer(self, asked: Sequence[Example]) -> list[Answer | None]:
         """Answer a batch of questions that all have choices, or none."""
-        network, vocabulary, layout = self.trained.network, self.trained.vocabulary, self.trained.layout
-        answers = answer_readable(
-            asked, self._read, lambda found: answer_batch(network, vocabulary, layout, found, self._max_answer_tokens)
-        )
+        answers = answer_readable(asked, self._read, self._answer)
         return [
             several(replace(answer, is_multiple=True)) if answer is not None and example.multiple else answer
             for example, answer in zip(asked, answers, strict=True)
         ]
 
+    def _answer(self, requests: list[Request]) -> Sequence[Answer]:
+        trained, most = self.trained, self._max_answer_tokens
+        if isinstance(trained, Network):
+            return trained.greedy_answers(requests, most)
+        return answer_batch(trained.network, trained.vocabulary, trained.layout, requests, most)
+
     def _read(self, example: Example) -> Request:
-        asked = self.trained.vocabulary, example.context, example.question
+        trained, asked = self.trained, (self.trained.vocabulary, example.context, example.question)
+        if isinstance(trained, Network):
+            return read_request(*asked)
         request = read_request(*asked, example.choices) if example.choices else read_question(*asked)
-        self.trained.layout.windows(request.question_tokens, request.choice_tokens, request.context_tokens)
+        trained.layout.windows(request.question_tokens, request.choice_tokens, request.context_tokens)
         return request
 
 
@@ -175,30 +181,4 @@ class EngineAnswerer:
             asked,
             lambda e: self.engine.read(e.context, e.question, Options(choices=e.choices, multiple=e.multiple)),
             lambda requests: self.engine.answer(requests, [limit] * len(requests)),
-        )
-
-
-class PaperAnswerer:
-    """A checkpoint of the paper's network."""
-
-    where = "in torch"
-
-    def __init__(self, network: Network, title: str, sources: Sequence[str]) -> None:
-        self.network = network
-        self.title = title
-        self.sources = tuple(sources)
-
-    @classmethod
-    def open(cls, folder: Path) -> "PaperAnswerer":
-        """Read a checkpoint."""
-        loaded = load_checkpoint(folder)
-        return cls(load_network(loaded), f"{loaded.recipe.name}, step {loaded.step:,}", tuple(loaded.recipe.sources))
-
-    def answer(self, asked: Sequence[Example]) -> list[Answer | None]:
-        """Answer a batch of questions."""
-        read = partial(read_request, self.network.vocabulary)
-        return answer_readable(
-            asked,
-            lambda example: read(example.context, example.question),
-            lambda requests: self.network.greedy_answers(requests, _MOST_TOKENS),
         )

@@ -183,12 +183,6 @@ def test_what_is_wrong_in_a_recipe_is_told(recipe: Path, change: dict[str, str],
     assert message in str(raised.value)
 
 
-def test_a_recipe_of_another_kind_is_refused(recipe: Path) -> None:
-    loaded = load_comparison(recipe, {"mt_dnn.recipe": "memory.yaml", "mt_dnn.changes": "{}", "tasks": "[sst-2]"})
-    with pytest.raises(ValueError, match=r"memory\.yaml is of the kind 'shared-memory'"):
-        loaded.mt_dnn_recipe()
-
-
 def test_the_shipped_recipe_is_right(repository: Path) -> None:
     loaded: ComparisonRecipe = load_comparison(repository / "baselines" / "recipes" / "comparison.yaml")
     memory, mt_dnn = loaded.memory_recipe(Path("run")), loaded.mt_dnn_recipe()

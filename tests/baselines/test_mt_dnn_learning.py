@@ -22,7 +22,7 @@ from mqan_baselines.mt_dnn.learning import (
 )
 from mqan_baselines.mt_dnn.network import pretrained_network
 from mqan_baselines.mt_dnn.packing import Sequences, packer_of, stack
-from mqan_baselines.mt_dnn.tables import ROWS, comparison, train_rows
+from mqan_baselines.mt_dnn.tables import ROWS, train_rows
 from mqan_baselines.recipes import MtDnnRecipe
 from mqan_baselines.tasks import baseline_task
 from mqan_training.errors import CheckpointError, DivergedError, MissingEncoderError
@@ -238,22 +238,6 @@ def test_joint_training_sees_no_test_row_of_what_is_adapted_to(
         run(to_adapt, data, tmp_path / "alone")
 
 
-def test_points_of_another_joint_model_are_refused(
-    joint: tuple[MtDnnRecipe, Path], baseline_data: Path, tmp_path: Path
-) -> None:
-    recipe, folder = joint[0], Path(shutil.copytree(joint[1] / "mt-dnn", tmp_path / "mt-dnn")).parent
-    adapt(recipe, baseline_data, folder)
-    of_bert = {path: path.stat().st_mtime_ns for path in folder.glob("adaptation/sick-bert-*/results.json")}
-    shutil.copytree(folder / "mt-dnn" / "rte", folder / "mt-dnn" / "joint", dirs_exist_ok=True)
-    with pytest.raises(ValueError, match=r"sick-mt-dnn-2/.* other settings \(joint_model\)"):
-        adapt(recipe, baseline_data, folder)
-    for point in folder.glob("adaptation/sick-mt-dnn-*"):
-        shutil.rmtree(point)
-    adapt(recipe, baseline_data, folder)
-    assert len(of_bert) == 2
-    assert of_bert == {path: path.stat().st_mtime_ns for path in of_bert}
-
-
 def test_sequences_that_the_encoder_does_not_read_are_refused(tiny_encoder: Path, tmp_path: Path) -> None:
     recipe = _recipe(tiny_encoder, most_pieces=65)
     with pytest.raises(ValueError, match="most_pieces is 65, and max_position_embeddings of .* is 64: lower"):
@@ -285,10 +269,3 @@ def test_the_table_has_every_row_beside_the_published(tiny_encoder: Path, baseli
     heads = [load_network(tmp_path / name / "joint")[0].heads["rte"] for name in ("mt-dnn", "mt-dnn-without-san")]
     assert [type(head).__name__ for head in heads] == ["SanHead", "ClassHead"]
     assert train_rows(recipe, baseline_data, tmp_path) == text
-
-
-def test_fine_tuning_is_a_row_of_its_own() -> None:
-    before, after = {"rte": {"accuracy": 60.0, "num_test": 9}}, {"rte": {"accuracy": 65.5, "num_test": 9}}
-    lines = comparison(("rte",), {"MT-DNN": {"joint": before, "tasks": after, "seconds": 1800.0}}).splitlines()
-    assert lines[2] == "| MT-DNN, before fine-tuning | 60.0 (79.1) | 0.50 |"
-    assert lines[3] == "| MT-DNN, fine-tuned | 65.5 (79.1) | 0.50 |"

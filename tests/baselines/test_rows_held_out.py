@@ -9,8 +9,7 @@ import pytest
 from mqan_baselines.formats import Row
 from mqan_baselines.mt_dnn.learning import read_items
 from mqan_baselines.mt_dnn.packing import packer_of
-from mqan_baselines.recipes import MtDnnRecipe, SharedMemoryRecipe
-from mqan_baselines.shared_memory.learning import Texts
+from mqan_baselines.recipes import MtDnnRecipe
 from mqan_baselines.splits import held_out_rows, not_held_out
 from mqan_baselines.tasks import baseline_task
 
@@ -70,26 +69,3 @@ def test_reading_leaves_them_out_and_says_how_many(
         training, tests = read_items(few.tasks, few, data, packer)
         assert all(len(items) == 4 for items in tests.values())
         assert all(item in before[name] for name, items in training.items() for item in items)
-
-
-def test_texts_leave_them_out_of_train_and_tune_and_say_how_many(
-    baseline_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    data = Path(shutil.copytree(baseline_data, tmp_path / "data"))
-    recipe = SharedMemoryRecipe(kind="shared-memory", name="tiny", tasks=("sst-2", "subj"), steps=1)
-    splits = {task: {s: baseline_task(task).rows(data, s) for s in ("train", "tune")} for task in recipe.tasks}
-    Texts(recipe, data)
-    assert capsys.readouterr().err == ""
-
-    chosen = [splits["subj"]["train"][0], *splits["subj"]["tune"][:1], splits["sst-2"]["train"][3]]
-    _add(data / "sst" / "dev_binary_sent.csv", "".join(f"1,{row.texts[0].upper()} !\n" for row in chosen))
-    texts = Texts(recipe, data)
-    texts.lexicon(recipe.tasks)
-    told = " ".join(capsys.readouterr().err.split())
-    assert told == "rows left out of the training, since they stand in a test file: 1 of sst-2, 2 of subj"
-    counts = {task: {split: len(rows.classes) for split, rows in of.items()} for task, of in texts.of_task.items()}
-    expected = {task: {split: len(rows) for split, rows in of.items()} for task, of in splits.items()}
-    for task, split in (("sst-2", "train"), ("subj", "train"), ("subj", "tune")):
-        expected[task][split] -= 1
-    assert {task: {s: of[s] for s in ("train", "tune")} for task, of in counts.items()} == expected
-    assert counts["sst-2"]["test"] == 33

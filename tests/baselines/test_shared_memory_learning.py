@@ -12,14 +12,13 @@ import torch._dynamo
 import torch._inductor.config
 from torch._dynamo.utils import counters
 
-from mqan_baselines.formats import Row
 from mqan_baselines.mt_dnn.learning import load_network as load_mt_dnn
 from mqan_baselines.recipes import SharedMemoryRecipe
 from mqan_baselines.shared_memory.architectures import SharedMemoryNetwork
 from mqan_baselines.shared_memory.learning import Texts, compile_steps, load_network, run, train_tasks
 from mqan_baselines.shared_memory.picture import draw_followed, follow
 from mqan_baselines.shared_memory.tables import ARCHITECTURES, comparison
-from mqan_baselines.shared_memory.words import UNKNOWN, Lexicon, make_lexicon, start_vectors
+from mqan_baselines.shared_memory.words import Lexicon, start_vectors
 from mqan_training.errors import CheckpointError, DivergedError, MissingVectorsError
 from mqan_training.model.embeddings import quantized_vectors, write_vectors
 
@@ -97,14 +96,6 @@ def test_a_run_that_has_ended_is_not_run_again(runs: Path, texts: Texts) -> None
         run(_recipe(rate=0.2), "arc-ii", texts, runs / "arc-ii")
 
 
-def test_the_same_run_learns_the_same(runs: Path, texts: Texts, tmp_path: Path) -> None:
-    again = run(_recipe(), "arc-ii", texts, tmp_path)
-    assert again["tasks"] == run(_recipe(), "arc-ii", texts, runs / "arc-ii")["tasks"]
-    for task in ("joint", "sst-2", "subj"):
-        ours, theirs = (folder / task / "model.safetensors" for folder in (tmp_path, runs / "arc-ii"))
-        assert ours.read_bytes() == theirs.read_bytes()
-
-
 def test_fine_tuning_that_does_not_help_changes_nothing(texts: Texts, runs: Path, tmp_path: Path) -> None:
     network, lexicon, _, _ = load_network(runs / "arc-ii" / "joint")
     texts.lexicon(("sst-2", "subj"))
@@ -113,14 +104,6 @@ def test_fine_tuning_that_does_not_help_changes_nothing(texts: Texts, runs: Path
     assert all(torch.equal(tensor, before[name]) for name, tensor in network.state_dict().items())
     assert best >= 80
     assert len(lexicon) == network.words.num_embeddings
-
-
-def test_a_model_is_kept_with_its_words_and_labels(runs: Path) -> None:
-    network, lexicon, labels, _ = load_network(runs / "arc-ii" / "sst-2")
-    assert labels == {"sst-2": ("negative", "positive"), "subj": ("objective", "subjective")}
-    assert lexicon.numbers("FILM zebra film", 9)[::2] == lexicon.numbers("film film", 9)
-    assert load_network(runs / "lstm" / "subj")[2] == {"subj": ("objective", "subjective")}
-    assert not network.training
 
 
 def test_a_damaged_model_and_none_are_told(runs: Path, tmp_path: Path) -> None:
@@ -161,14 +144,6 @@ def test_a_model_that_does_not_fit_its_weights_and_damaged_results_are_told(
         (tmp_path / "results.json").write_text(content)
         with pytest.raises(CheckpointError, match=r"results\.json: malformed results"):
             run(_recipe(), "lstm", texts, tmp_path)
-
-
-def test_a_log_is_of_one_run(texts: Texts, tmp_path: Path) -> None:
-    for _ in range(2):
-        run(_recipe(tasks=("sst-2",), steps=2), "lstm", texts, tmp_path)
-        lines = (tmp_path / "sst-2" / "log.jsonl").read_text().splitlines()
-        assert [json.loads(line)["step"] for line in lines] == [0, 12]
-        (tmp_path / "results.json").unlink()
 
 
 def test_a_run_that_diverges_and_an_empty_split_are_told(baseline_data: Path, texts: Texts, tmp_path: Path) -> None:
@@ -217,13 +192,6 @@ def test_a_text_is_drawn_word_by_word(runs: Path, tmp_path: Path) -> None:
         follow("x", runs / "lstm" / "sst-2", "imdb", text)
     with pytest.raises(ValueError, match="no word"):
         follow("x", runs / "lstm" / "sst-2", "sst-2", "  ")
-
-
-def test_rare_words_are_unknown_and_a_long_text_keeps_its_end() -> None:
-    lexicon = make_lexicon([Row(("b a a c",)), Row(("b a a c",)), Row(("B!",))], least_count=2)
-    assert lexicon.words == ("a", "b")
-    assert lexicon.numbers("a c b", 2) == [UNKNOWN, 3]
-    assert lexicon.numbers("", 2) == [UNKNOWN]
 
 
 def test_word_vectors_begin_as_the_file_says(tmp_path: Path) -> None:

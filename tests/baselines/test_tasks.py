@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mqan_baselines.formats import Row, _ranking, pairs_of
-from mqan_baselines.recipes import MtDnnRecipe, SharedMemoryRecipe, load_recipe
+from mqan_baselines.formats import Row, _ranking
+from mqan_baselines.recipes import load_recipe
 from mqan_baselines.scores import score, score_rankings, score_task
 from mqan_baselines.splits import draw, endless_batches, mini_batches
 from mqan_baselines.tasks import TASKS, baseline_task
@@ -40,15 +40,6 @@ def test_without_a_development_file_a_tenth_is_for_the_report(baseline_data: Pat
     assert all(splits)
     texts = [{row.texts for row in rows} for rows in splits]
     assert sum(map(len, texts)) == len(set().union(*texts))
-
-
-def test_tasks_of_the_same_sentences_split_them_alike(baseline_data: Path) -> None:
-    tuned = {row.texts for row in baseline_task("sst-2").rows(baseline_data, "tune")}
-    assert not tuned & {row.texts for row in baseline_task("sst-1").rows(baseline_data, "train")}
-
-
-def test_scores_of_similarity_are_shares_of_five(baseline_data: Path) -> None:
-    assert {row.gold for row in baseline_task("sts-b").rows(baseline_data, "test")} == {0.9, 0.1}
 
 
 def test_entailment_is_class_0_in_all_inference(baseline_data: Path) -> None:
@@ -111,13 +102,6 @@ def test_the_sentence_with_the_answer_is_right_and_stands_first() -> None:
 )
 def test_a_question_without_exactly_one_right_sentence_or_others_is_left_out(context: str, answer: str) -> None:
     assert _ranking(_squad(context, "Who mended the kettle?", answer)) is None
-
-
-def test_pairs_are_as_many_right_as_wrong() -> None:
-    pairs = list(pairs_of(iter([Row(("q", "yes", "no", "never")), Row(("r", "yes", "no"))])))
-    assert [(row.texts, row.gold) for row in pairs] == [
-        (("q", "yes"), 0), (("q", "no"), 1), (("r", "yes"), 0), (("r", "no"), 1),
-    ]  # fmt: skip
 
 
 def test_scores_by_hand() -> None:
@@ -205,16 +189,3 @@ def test_a_wrong_recipe_is_told(tmp_path: Path, text: str, overrides: dict[str, 
     path.write_text(text)
     with pytest.raises(ValueError, match=message):
         load_recipe(path, overrides)
-
-
-def test_overrides_change_a_recipe(tmp_path: Path) -> None:
-    path = tmp_path / "recipe.yaml"
-    path.write_text("kind: shared-memory\nname: x\ntasks: [sst-2]\nsteps: 1")
-    loaded = load_recipe(path, {"steps": "7", "tasks": "[subj]"})
-    assert isinstance(loaded, SharedMemoryRecipe)
-    assert (loaded.steps, loaded.tasks) == (7, ("subj",))
-    path.write_text("kind: mt-dnn\nname: x\ntasks: [rte]\nadaptation: {tasks: [sick]}")
-    other = load_recipe(path, {"adaptation.epochs": "3", "adaptation.shares": "[0.5]"})
-    assert isinstance(other, MtDnnRecipe)
-    assert other.adaptation is not None
-    assert (other.adaptation.shares, other.adaptation.epochs) == ((0.5,), 3)

@@ -16,8 +16,7 @@ import pytest
 from mqan_core.errors import MqanError
 from mqan_core.example import Example
 from mqan_data.errors import DatasetError, MissingFileError
-from mqan_data.formats.decanlp import clean_treebank
-from mqan_data.sql_execution import Table
+from mqan_data.queries import Table
 from mqan_data.tasks import task_named, tasks
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -53,15 +52,6 @@ def write_zip(path: Path, files: dict[str, str]) -> None:
 
 
 # --- SST
-
-
-def test_sst_asks_for_one_of_two_labels() -> None:
-    first, second = read("sst", "train")
-    assert first == Example(
-        "sst", "train/0", 'Warm, witty and never "cute" for its own sake.', SENTIMENT, ("positive",)
-    )
-    assert second.answers == ("negative",)
-    assert read("sst", "validation")[0].context == "It's neither brave nor new."
 
 
 # --- SQuAD
@@ -455,11 +445,6 @@ def test_qasrl_writes_questions_and_answers_as_text(tmp_path: Path) -> None:
     assert dropped == {"answer is not in the sentence (the example stays)": 1}
 
 
-def test_treebank_tokens_are_cleaned() -> None:
-    assert clean_treebank("Tom 's state - owned  boat is $ 5 -AMP- 10 % !") == "Tom's state-owned boat is $5 & 10%!"
-    assert clean_treebank("`` So '' , `he'") == "So , he'"  # as in decaNLP, which removes quotation marks last
-
-
 # --- relations
 
 
@@ -513,22 +498,6 @@ def test_wikisql_keeps_the_rows_of_a_table_for_running_queries(tmp_path: Path) -
 
 
 # --- transfer
-
-
-def test_subj_asks_for_one_of_two_labels(tmp_path: Path) -> None:
-    write(tmp_path / "subj" / "quote.tok.gt9.5000", b"a caf\xe9 of a film . \n\n")
-    write(tmp_path / "subj" / "plot.tok.gt9.5000", b"she leaves town .\n")
-    dropped: Counter[str] = Counter()
-    first, second = read("subj", "train", tmp_path, dropped)
-    assert first == Example(
-        "subj",
-        "subjective/1",
-        "a caf\xe9 of a film .",
-        "Is this sentence subjective or objective?",
-        ("subjective",),
-    )
-    assert second.answers == ("objective",)
-    assert dropped == {"no text or no answer": 1}
 
 
 def test_wnut17_lists_entities_with_their_types(tmp_path: Path) -> None:

@@ -137,20 +137,6 @@ def test_what_is_refused_is_not_in_the_text(name: str) -> None:
     assert refused > 100
 
 
-@pytest.mark.parametrize("name", [name for name in KINDS if load_kind(name).rows])
-def test_rows_that_are_asked_for_in_vain_are_not_there(name: str) -> None:
-    absent = 0
-    for _, document in _documents(name, 10):
-        for key, field in document.row.scheme.items():
-            if key.count(".") == 2 and key not in document.row.mentions:
-                absent += 1
-                row = field.name.partition(" of ")[2]
-                assert row.casefold() not in {
-                    mention.text.casefold() for some in document.row.mentions.values() for mention in some
-                }
-    assert absent > 10
-
-
 def test_a_type_that_is_refused_has_no_value_in_the_text() -> None:
     patterns = {
         "email": r"\S@\S",

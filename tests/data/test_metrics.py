@@ -1,8 +1,5 @@
 """Metrics against scores worked out by hand."""
 
-import random
-import string
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,10 +26,6 @@ def test_a_gold_of_which_normalising_leaves_nothing_is_compared_as_it_is_written
 def test_em_ignores_case_and_white_space_only() -> None:
     golds = examples("negative", "Ann  Rae", "positive", "the end")
     assert score("em", [" Negative\n", "ann rae", "positive.", "end"], golds) == {"em": 50.0}
-
-
-def test_em_takes_the_best_of_all_golds() -> None:
-    assert score("em", ["b", "c"], examples(("a", "b"), ("a", "b"))) == {"em": 50.0}
 
 
 @pytest.mark.parametrize(
@@ -85,25 +78,6 @@ def test_nf1_averages_the_best_gold_and_adds_exact_matches() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("text", "inform", "requested"),
-    [
-        ("food: thai, area: north; phone, address", {"food": "thai", "area": "north"}, {"phone", "address"}),
-        ("Price Range : Cheap ;", {"price range": "cheap"}, set()),
-        ("; phone", {}, {"phone"}),
-        (";", {}, set()),
-        ("None", {}, set()),
-        ("", {}, set()),
-        ("food: thai", {}, set()),  # no semicolon
-        ("food: thai; phone; address", {}, set()),  # two
-        ("food, area: north, a: b: c, ,;", {"area": "north"}, set()),
-        ("food: thai, food: greek; phone, phone,", {"food": "greek"}, {"phone"}),
-    ],
-)
-def test_state_changes_are_read_leniently(text: str, inform: dict[str, str], requested: set[str]) -> None:
-    assert parse_state_change(text) == (inform, frozenset(requested))
-
-
 def turn(dialogue: int, number: int, answer: str) -> Example:
     inform, request = parse_state_change(answer)
     reference = {"dialogue": dialogue, "turn": number, "inform": inform, "request": sorted(request)}
@@ -137,16 +111,6 @@ def test_joint_goal_follows_the_state_of_each_dialogue() -> None:
     }
 
 
-def test_joint_goal_does_not_depend_on_the_order_of_the_examples() -> None:
-    predictions = ["food: thai;", "", "food: greek, area: north;", "", "food: thai;", "None"]
-    expected = score("joint_goal_em", predictions, DIALOGUES)
-    pairs = list(zip(predictions, DIALOGUES, strict=True))
-    for seed in range(5):
-        random.Random(seed).shuffle(pairs)
-        shuffled = score("joint_goal_em", [pair[0] for pair in pairs], [pair[1] for pair in pairs])
-        assert shuffled == expected
-
-
 def test_what_cannot_be_scored_is_refused() -> None:
     with pytest.raises(ValueError, match=r"no metric 'nf2'. Did you mean nf1"):
         score("nf2", ["x"], examples("x"))
@@ -171,13 +135,6 @@ def test_f1_is_symmetric_bounded_and_one_on_equal_words(first: str, second: str)
     assert 0.0 <= f1 <= 1.0
     assert f1 == pytest.approx(normalized_f1(second, first))
     assert normalized_f1(first, first) == (1.0 if normalize(first) else 0.0)
-
-
-@given(st.text(alphabet=string.ascii_letters + ":;, None", max_size=60))
-def test_any_text_can_be_read_as_a_state_change(text: str) -> None:
-    inform, request = parse_state_change(text)
-    assert "" not in request
-    assert all(";" not in slot and "," not in slot for slot in (*inform, *request))
 
 
 def test_bleu_of_the_whole_corpus_in_lower_case() -> None:

@@ -96,13 +96,6 @@ def test_yes_and_no_are_as_frequent_and_true() -> None:
     assert 0.7 < says["yes"] / says["no"] < 1.4
 
 
-def test_several_labels_at_once_are_all_answers() -> None:
-    row, part = LabelRow({"text": "flag"}, ("red", "white")), _labels_part(multiple=True)
-    several = [asked for asked in _draws(ask_labels, row, part) if asked.multiple]
-    assert any(len(asked.answers) == 2 for asked in several)
-    assert any(not asked.answers for asked in several)
-
-
 def test_a_closed_set_is_never_cut_and_never_lacks_the_answer() -> None:
     labels = {"true": {"name": "yes"}, "false": {"name": "no"}}
     part = _labels_part(labels=labels, closed=True, free=True)

@@ -22,7 +22,6 @@ from mqan_data.formats.layouts import annotated, instruction_of
 from mqan_data.formats.reading import mention_of, read_rows
 from mqan_data.formats.records import tagged, without_marks
 from mqan_data.formats.rows import ChoiceRow, FieldRow, LabelRow, Mention, QuestionRow, Row
-from mqan_data.formats.tokens import join_tokens
 from mqan_data.settings import parse
 
 _KINDS: dict[str, type[AnyPart]] = {
@@ -201,23 +200,6 @@ def test_what_was_only_offered_is_not_asked_for_in_woz(tmp_path: Path) -> None:
     ]
 
 
-def test_what_was_only_offered_is_not_asked_for_in_multiwoz(tmp_path: Path) -> None:
-    turns = [
-        {"system": "", "user": "A table on monday .", "state": {"table-day": "monday", "table-area": "dontcare"}},
-        {"system": "We have Thai food .", "user": "No .", "state": {"table-day": "monday", "table-area": "dontcare"}},
-        {"system": "What then ?", "user": "Thai .", "state": {"table-day": "monday", "table-food": "thai|Thai food"}},
-    ]
-    (tmp_path / "a.jsonl").write_text(json.dumps({"turns": turns}), encoding="utf-8")
-    fields = {"train-day": {"values": ["monday"]}, "table-day": {"values": ["monday"]}, "table-area": {}}
-    body = {"shape": "fields", "format": "multiwoz", "files": {"train": ["a.jsonl"]}}
-    rows = _rows(tmp_path, {**body, "fields": {**fields, "table-food": {}}})
-    assert [set(row.scheme) - set(row.mentions) for row in rows if isinstance(row, FieldRow)] == [
-        {"train-day", "table-food"},  # the day that is said fills another field
-        {"train-day"},
-        {"train-day", "table-area"},
-    ]
-
-
 def test_a_text_that_nothing_can_be_asked_of_is_no_row(tmp_path: Path) -> None:
     (tmp_path / "a.conll").write_text("Nobody O\n", encoding="utf-8")
     body = {"shape": "fields", "format": "conll", "files": {"train": ["a.conll"]}, "keep_empty": 1}
@@ -233,13 +215,6 @@ def test_the_right_title_is_not_the_first_one(tmp_path: Path) -> None:
     assert [(row.options, row.right) for row in rows if isinstance(row, ChoiceRow)] == [
         (("a", "b", "c"), (place,)) for place in (2, 0, 1)
     ]
-
-
-def test_joined_tokens_stand_where_they_are_said_to() -> None:
-    tokens = ["He", "said", "``", "it", "is", "n't", "(", "yet", ")", "$", "5", "''", "."]
-    text, spans = join_tokens(tokens)
-    assert text == 'He said "it isn\'t (yet) $5".'
-    assert [text[start:end] for start, end in spans[:2]] == ["He", "said"]
 
 
 def test_annotations_marks_and_tags() -> None:

@@ -81,7 +81,9 @@ def test_training_rows_do_not_repeat_what_is_measured(data_folder: Path, tmp_pat
     for name in names:  # alone: what is measured of all others takes half a minute to read
         (tmp_path / load_dataset(name).folder).symlink_to(data_folder / load_dataset(name).folder)
     sources = [DatasetSource(tmp_path, load_dataset(name), "train") for name in names]
-    assert all(source.num_removed > 0 and len(source) > 1000 for source in sources)
+    for source in sources:
+        read = sum(len(list(rows_with_texts(tmp_path, source.dataset, part, "train"))) for part in source.dataset.parts)
+        assert 1000 < len(source) < read
 
 
 def test_every_dataset_can_be_validated() -> None:

@@ -36,12 +36,6 @@ def near(first: Answer | None, second: Answer | None, tolerance: float = 1e-4) -
     )
 
 
-def test_answers_come_in_the_order_of_the_questions(tiny_answerer: TorchAnswerer) -> None:
-    alone = [tiny_answerer.answer([one])[0] for one in ASKED]
-    together = answer_all(tiny_answerer, [*ASKED, ASKED[0]])
-    assert all(near(a, b) for a, b in zip([*alone, alone[0]], together, strict=True))
-
-
 def test_the_same_question_is_asked_once(tiny_answerer: TorchAnswerer) -> None:
     counts: list[int] = []
     answer_all(tiny_answerer, [ASKED[0]] * 40 + [ASKED[1]], counts.append)

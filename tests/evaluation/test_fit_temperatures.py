@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mqan_core.answer.calibration import Calibration, QuestionKind, Temperatures, bucket_of, kind_of
+from mqan_core.answer.calibration import Calibration, QuestionKind, Temperatures
 from mqan_core.answer.finish import HOLDS, several
 from mqan_core.answer.types import Answer, ChoiceProbability
 from mqan_core.example import Choice, Example
@@ -59,16 +59,6 @@ def free(number: int, scale: float, offset: float) -> list[Observed]:
         answer = Answer("a" if is_right else "b", 1 / (1 + math.exp(-x)), (), (), False, refusal=0.01)
         observed.append(Observed(example, answer))
     return observed
-
-
-def test_kinds_and_buckets() -> None:
-    assert kind_of([], False) is QuestionKind.FREE
-    assert kind_of(["No", "Yes "], False) is QuestionKind.YES_NO
-    assert kind_of(["true", "false"], False) is QuestionKind.YES_NO
-    assert kind_of(["yes", "no", "maybe"], False) is QuestionKind.CHOICES
-    assert kind_of(["yes", "no"], True) is QuestionKind.SEVERAL
-    found = [bucket_of(n) for n in (1, 2, 3, 5, 6, 10, 11, 30, 31, 500)]
-    assert found == ["2", "2", "3-5", "3-5", "6-10", "6-10", "11-30", "11-30", "31+", "31+"]
 
 
 def test_buckets_and_kinds_have_temperatures_of_their_own() -> None:
@@ -174,14 +164,6 @@ def test_no_map_changes_an_answer() -> None:
         0.9,
         Calibration(0.5, 1.0)(0.1),
     )
-
-
-def test_without_maps_probabilities_stay() -> None:
-    plain = Temperatures()
-    for one in drawn(50, ["a", "b", "c"], 1.0):
-        best = max(choice.among_choices for choice in one.answer.choices)  # of named choices one is right
-        assert one.probability(plain) == pytest.approx(best if one.answer.answered else one.answer.refusal)
-    assert plain.single(QuestionKind.FREE, 0.3) == 0.3
 
 
 class DrawnSource:

@@ -10,7 +10,6 @@ from mqan_core.example import Choice, Example
 from mqan_data.formats.dataset_file import load_dataset
 from mqan_evaluation.label_views import (
     MOST_NAMED,
-    by_synonyms,
     held_back_sets,
     labels_part,
     named_in_question,
@@ -41,13 +40,6 @@ def test_a_set_without_all_synonyms_is_refused(tmp_path: Path) -> None:
         held_back_sets(path)
 
 
-def test_renaming_keeps_what_is_right() -> None:
-    renamed = by_synonyms(EXAMPLE, {"joy": "bliss", "fear": "dread", "anger": "rage"})
-    assert [choice.label for choice in renamed.choices] == ["bliss", "dread", "rage"]
-    assert renamed.answers == ("dread",)
-    assert dataclasses.replace(renamed, choices=EXAMPLE.choices, answers=EXAMPLE.answers) == EXAMPLE
-
-
 def test_labels_are_named_in_the_question_in_both_orders() -> None:
     first, second = named_in_question(EXAMPLE, np.random.default_rng(0))
     orders = [[e.question.index(label) for label in ("joy", "fear", "anger")] for e in (first, second)]
@@ -64,11 +56,6 @@ def test_of_many_labels_so_many_are_named_that_they_can_be_read() -> None:
     assert named[0] == named[1]
     assert len(named[0]) == MOST_NAMED
     assert "label <70>" in named[0]
-
-
-def test_labels_with_commas_are_told_apart() -> None:
-    example = dataclasses.replace(EXAMPLE, choices=tuple(map(Choice, ("joy, love", "fear", "anger"))))
-    assert "; " in named_in_question(example, np.random.default_rng(0))[0].question
 
 
 def test_yes_and_no_are_about_a_right_and_a_wrong_label() -> None:

@@ -1,6 +1,5 @@
 """Word vectors: GloVe text, files of vectors, PCA, and one embedding in training and serving."""
 
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,7 +7,6 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from mqan_core.example import Example
 from mqan_core.text.vectors import WordVectors
 from mqan_core.text.vocab import Vocabulary
 from mqan_training.embed import make_vectors
@@ -16,9 +14,7 @@ from mqan_training.errors import MissingVectorsError
 from mqan_training.model.embeddings import (
     Embedder,
     StaticVectors,
-    count_words,
     load_vectors,
-    most_frequent,
     quantized_vectors,
     read_glove,
     reduce_width,
@@ -54,17 +50,6 @@ def test_a_malformed_line_is_named(glove: Path, line: str) -> None:
 
 
 # --- Which words have vectors
-
-
-def test_words_are_counted_once_a_context() -> None:
-    examples = [
-        Example("t", "0", "The cat, the dog.", "Which cat?", ("cat", "the dog")),
-        Example("t", "1", "The cat, the dog.", "Why?", ("so",)),
-    ]
-    counts = count_words(examples)
-    assert counts == {"the": 3, "cat": 3, "dog": 2, ",": 1, ".": 1, "?": 2, "which": 1, "why": 1, "so": 1}
-    assert most_frequent(counts, 4) == ["cat", "the", "?", "dog"]
-    assert most_frequent(Counter(), 4) == []
 
 
 def test_vectors_of_a_recipe_are_made_from_its_training_data(glove: Path, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from mqan_data.kept import KeptPools
 from mqan_training import loop, stream
 from mqan_training.checkpoint import load_checkpoint, step_folder
 from mqan_training.errors import MissingEncoderError
-from mqan_training.loop import Run, prepare_run, save_run, take_step, train
+from mqan_training.loop import Run, prepare_run, save_run, train
 from mqan_training.model.bert import Bert
 from mqan_training.recipe import Recipe
 from mqan_training.runlog import RunLog
@@ -207,16 +207,6 @@ def test_sources_that_take_turns_have_batches_of_their_own(encoder: Path, tmp_pa
 def test_shares_are_weights_times_roots_of_sizes() -> None:
     expected = np.array([40**0.5, 2 * 10**0.5])
     np.testing.assert_allclose(shares_of(SOURCES, {"meetings": 1, "counts": 2}, 2), expected / expected.sum())
-
-
-def test_a_step_changes_the_reader_and_the_decoder(encoder: Path, tmp_path: Path) -> None:
-    prepared = prepare_run(recipe_of(encoder), SOURCES, {}, tmp_path, None)
-    before = {name: p.detach().clone() for name, p in prepared.network.named_parameters()}
-    drawn = next(prepared.stream.batches(0, 0))
-    take_step(prepared, drawn)
-    changed = {name for name, p in prepared.network.named_parameters() if not torch.equal(p, before[name])}
-    assert {"bert.layers.0.query.weight", "decoder.generator.weight", "span.weight", "null.weight"} <= changed
-    assert ("similarity.map.weight" in changed) == bool(len(drawn.batch.text_pieces))  # type: ignore[attr-defined]
 
 
 def test_a_run_may_begin_with_other_weights(encoder: Path, tmp_path: Path) -> None:

@@ -20,7 +20,6 @@ from mqan_training.losses import piece_losses, value_of
 from mqan_training.model.bert import Bert, BertConfig
 from mqan_training.model.greedy import GreedyStep
 from mqan_training.model.pretrained import PretrainedNetwork
-from mqan_training.model.tie import hazard
 from mqan_training.piece_batches import allowed_sources, collate_pieces, reader_inputs
 from mqan_training.piece_examples import NO_SLOT, PieceExample, prepare_pieces
 from mqan_training.recipe import ModelConfig
@@ -222,11 +221,6 @@ def test_what_would_be_refused_is_not_trained_on_and_counts_as_wrong(
     assert score_examples(network, VOCABULARY, LAYOUT, [given], 10) == {"em": 100, "nf1": 100}
     assert score_examples(network, VOCABULARY, LAYOUT, [refused, given], 10) == {"em": 50, "nf1": 50}
     assert score_examples(network, VOCABULARY, LAYOUT, [refused], 10) == {"em": 0, "nf1": 0}
-
-
-def test_a_word_is_compared_with_the_words_behind_it() -> None:
-    scores, mask = torch.tensor([[1.0, 4.0, 2.0, 9.0]]), torch.tensor([[True, True, True, False]])
-    assert hazard(scores, mask).tolist() == [[-3.0, 2.0, 10.0, 0.0]]
 
 
 def test_it_learns_to_quote_to_choose_and_to_refuse() -> None:

@@ -6,7 +6,6 @@ import pytest
 
 import mqan_core.answer.types
 from mqan_core.answer.trace import attribute
-from mqan_core.answer.types import AnswerSpan, Source
 from mqan_core.ask.request import read_request
 from mqan_core.example import Example
 from mqan_core.text.tokens import read_tokens
@@ -33,23 +32,6 @@ def send(answer: str, *, copy: bool) -> mqan_core.answer.types.Answer:
     pieces = [token.key for token in read_tokens(answer)]
     vocabulary = Vocabulary(tuple(dict.fromkeys(pieces)), ())
     return attribute(gold_trace(pieces, request, vocabulary, copy=copy), request, vocabulary, len(pieces))
-
-
-def test_the_longest_quotation_is_copied_as_it_stands() -> None:
-    answer = send("The old harbour", copy=True)
-    assert answer.text == "The Old\n Harbour"
-    assert answer.spans == (AnswerSpan(Source.CONTEXT, 13, 29, "The Old\n Harbour"),)
-    assert (answer.probability, answer.truncated) == (1, False)
-
-
-def test_what_is_nowhere_is_generated() -> None:
-    answer = send("maybe the harbour open", copy=True)
-    assert answer.text == "maybe the harbour open"
-    assert [token.source.value for token in answer.tokens] == ["vocabulary", "question", "question", "question"]
-    assert [(m.vocabulary, m.context, m.question) for m in (token.masses for token in answer.tokens)] == [
-        (1, 0, 0),
-        *[(0, 0, 1)] * 3,
-    ]
 
 
 @pytest.mark.parametrize("metric", ["em", "nf1", "bleu", "avg_rouge", "corpus_f1"])

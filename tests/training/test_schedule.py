@@ -34,11 +34,6 @@ def test_constant_stays_at_the_peak_and_cools_down_at_the_end() -> None:
     assert [rate_share(step, 1000, 20, 40) for step in range(1, 81)] == shares[:80]
 
 
-@pytest.mark.parametrize("schedule", ["inverse_sqrt", "linear", "constant"])
-def test_without_warm_up_the_first_step_has_the_peak(schedule: str) -> None:
-    assert rate_share(1, 1, 0, 0, schedule) == rate_share(1, 50, 0, 0, schedule) == 1
-
-
 def test_weight_decay_spares_vectors_and_the_reader_has_a_rate_of_its_own() -> None:
     recipe = Recipe(name="r", steps=1, sources={"a": 1}, reader_rate=1e-4, decoder_rate=1e-3, weight_decay=0.1)
     network = nn.ModuleDict({"bert": nn.Linear(3, 2), "rest": nn.Linear(2, 2)})

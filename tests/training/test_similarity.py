@@ -117,15 +117,6 @@ def test_the_cosine_is_a_term_of_the_scores_of_choices_alone(network: Pretrained
     assert (found.scores_BQ[~is_choice_BQ] == 0).all()
 
 
-def test_a_long_text_counts_by_the_window_that_holds_the_choices(network: PretrainedNetwork) -> None:
-    found = added(network, about(f"{SPORT} " * 30 + MONEY * 30))
-    assert found.num_windows > 1
-    is_choice_Q = found.is_choice_BQ[0]
-    of_windows_NQ = 16 * found.alike.text_NM @ found.alike.choice_BQM[0].T
-    torch.testing.assert_close(found.scores_BQ[0][is_choice_Q], of_windows_NQ[0][is_choice_Q], atol=1e-4, rtol=0)
-    assert not torch.allclose(of_windows_NQ[0][is_choice_Q], of_windows_NQ[-1][is_choice_Q], atol=1e-2)
-
-
 def test_each_group_of_many_choices_counts_by_its_own_window(network: PretrainedNetwork) -> None:
     labels = [f"{label} of kind {i}" for i in range(90) for label in LABELS]
     found = added(network, about(SPORT, labels))

@@ -1,11 +1,4 @@
-"""Errors raised by training.
-
-MqanError
- +- MissingVectorsError   word vectors, or the encoder to make them with, are not there or in no file of ours
- +- MissingEncoderError   a folder holds no pretrained transformer of BERT's layout
- +- CheckpointError       a checkpoint is missing, incomplete or damaged
- +- DivergedError         a loss or the gradient of a run is not finite
-"""
+"""Errors raised by training."""
 
 from mqan_core.errors import MqanError
 

@@ -17,8 +17,7 @@ from mqan_data.files import File, malformed, read_json_lines, read_lines, read_t
 from mqan_data.formats.dataset_file import Part
 from mqan_data.formats.records import DROPPED, TIMES, Record, entities_of, read_json_value
 from mqan_data.metrics import UNANSWERABLE, normalize
-from mqan_data.queries import write_query, write_table
-from mqan_data.sql_execution import Table
+from mqan_data.queries import Table, write_query, write_table
 
 # --- SQuAD
 

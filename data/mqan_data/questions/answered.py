@@ -4,11 +4,11 @@ import re
 from typing import Final, NamedTuple
 
 from mqan_data.questions import words as w
-from mqan_data.questions.finite import bare_of
+from mqan_data.questions.clauses import bare_of
 
 _ASKED = re.compile(
     r"^(?:(?P<preposition>In|On|At|By|For|To|From|With|Under|During|Of|Into|Through) )?"
-    r"(?P<word>who|whom|what|which|when|where|how many|how much|how long|how old|how tall|how high|how deep|how wide)\b"
+    r"(?P<word>who|whom|what|which|when|where|how many)\b"
     r" (?P<rest>.+)$",
     re.IGNORECASE,
 )
@@ -29,9 +29,8 @@ _TIMES: Final = {  # by the preposition that they take
 _KEPT: Final = re.compile(rf"^(?:{'|'.join(sorted(w.listed('of_places')))}) ", re.IGNORECASE)
 _FRONTED = re.compile(r"^(?P<front>(?:In|On|At|During|After|Before|Since|By) [^,?]{1,40}), (?P<question>.+)$")
 _GOING, _NAMING, _NAMED, _GIVING = (w.listed(name) for name in ("going", "naming", "named", "giving"))
-_PARTICLES, _WILLING, _BROUGHT = (w.listed(name) for name in ("particles", "willing", "brought"))
+_BROUGHT, _NOT_NOUNS = w.listed("brought"), w.listed("of_kinds")
 _STRANDED = w.PREPOSITIONS - {"than", "per", "past", "next", "before", "since", "inside", "outside", "near", "above"}
-_NOT_NOUNS = w.listed("of_kinds")
 _LIMIT = 40  # words
 
 
@@ -83,8 +82,6 @@ def _said(asked: str, answer: str) -> list[str] | None:
         return _with_adjunct(rest, answer, is_place=True)
     if word == "how many":
         return _counted(rest, answer)
-    if word.startswith("how"):
-        return _measured(word.removeprefix("how "), rest, answer)
     if word in ("who", "whom") or rest[0] in w.AUXILIARIES or _is_finite(rest[0]):
         return _subject_or_object(word, rest, answer)
     place = _after_noun(rest)
@@ -134,8 +131,6 @@ def _subject_or_object(word: str, rest: list[str], answer: str) -> list[str] | N
     if stranded:
         return None if split is None else [*behind[:split], verb, *behind[split:], _within(answer)]
     if split is not None and (behind[split] in _NAMING or (word == "what" and behind[split].endswith("ing"))):
-        if behind[split] not in _NAMING and not _opens_noun(behind):
-            return None
         return [*behind[:split], verb, behind[split], _within(answer), *behind[split + 1 :]]
     if word == "what":
         is_sure = _opens_noun(behind) and (split is not None or not _may_hide_participle(behind))
@@ -220,8 +215,6 @@ def _base_place(words: list[str]) -> int | None:
     first, following = places[0], places[1] if len(places) > 1 else None
     if words[0] in w.NOMINATIVES or words[first] not in w.NOUN_VERBS:
         return first
-    if following == first + 1:
-        return following if words[following] not in w.NOUN_VERBS else None
     after = words[first + 1] if first + 1 < len(words) else ""
     return first if following is None or after in w.DETERMINERS else None
 
@@ -231,19 +224,13 @@ def _with_object(said: _Verbal | None, answer: str) -> list[str] | None:
         return None
     subject, verb, base, rest = said
     answer, begin = _within(answer), [*subject, verb]
-    while len(rest) > 1 and rest[0] == "to" and rest[1] in w.verbs() | {"be", "have"}:
-        if base not in _WILLING:
-            return None
-        begin, base, rest = [*begin, *rest[:2]], rest[1], rest[2:]
-    if base in ("do", "be", "happen"):
+    if base in ("do", "be", "happen") or rest[:1] == ["to"]:
         return None
     if rest and bare_of(rest[-1]) in _STRANDED:
         return [*begin, *rest, answer]
     for place, (one, other) in enumerate(zip(rest, rest[1:], strict=False)):
         if one in _STRANDED and other in _STRANDED:
             return [*begin, *rest[: place + 1], answer, *rest[place + 1 :]]
-    if rest and rest[0] in _PARTICLES:
-        begin, rest = [*begin, rest[0]], rest[1:]
     if not rest or rest[0] in w.PREPOSITIONS | {"when", "while", "because", "together"} or rest[0].endswith("ly"):
         return [*begin, answer, *rest]
     takes_two = base in _NAMED | _GIVING and w.PREPOSITIONS.isdisjoint(rest)
@@ -255,38 +242,24 @@ def _with_adjunct(words: list[str], adjunct: str, *, is_place: bool = False) -> 
     found = _verbal(words) if adjunct and len(words) > 1 and words[0] in w.AUXILIARIES else None
     if found is None or found.subject[0] in ("there", "it") or found.base == "do":
         return None
-    if any(word in w.BE | w.HAVE for word in found.subject):
-        return None
     rest = list(found.rest)
     if is_place and not _KEPT.match(adjunct):
         if not adjunct[:1].isupper() or "to" in rest or not _BROUGHT.isdisjoint(rest):
             return None
         adjunct = f"{'to' if found.base in _GOING else 'in'} {_within(adjunct)}"
     if rest and bare_of(rest[-1]) in _STRANDED:
-        rest, adjunct = rest[:-1], f"{rest[-1]} {re.sub(_KEPT, '', adjunct)}"
+        return None
     return [*found.subject, found.verb, *rest, adjunct[:1].lower() + adjunct[1:] if _KEPT.match(adjunct) else adjunct]
 
 
-def _measured(quality: str, rest: list[str], answer: str) -> list[str] | None:
-    if quality == "much":
-        return _with_object(_verbal(rest), answer) if rest[0] in w.DO and re.search(r"\d", answer) else None
-    if rest[0] not in w.BE or not re.match(r"\S*\d\S* \w+", answer) or _participle(rest[1:]) or len(rest) < 3:
-        return None
-    return [*rest[1:], rest[0], answer if answer.endswith(quality) else f"{answer} {quality}"]
-
-
 def _counted(rest: list[str], answer: str) -> list[str] | None:
-    auxiliaries = (n for n in range(1, min(len(rest), 7)) if rest[n] in w.AUXILIARIES)
-    place = next(auxiliaries, None) or _verb_of_many(rest)
+    place = next((n for n in range(1, min(len(rest), 7)) if rest[n] in w.AUXILIARIES), None)
     if place is None:
         return None
     noun, behind = rest[:place], rest[place:]
-    if answer.split()[-1].casefold() == noun[-1].casefold():
-        counted = [_within(answer)]
-    elif _NUMBER.match(answer) and answer.casefold() not in ("one", "1"):
-        counted = [answer, *noun]
-    else:
+    if not _NUMBER.match(answer) or answer.casefold() in ("one", "1"):
         return None
+    counted = [answer, *noun]
     if behind[0] in w.BE and behind[1:2] == ["there"]:
         return ["there", behind[0], *counted, *behind[2:]]
     if behind[0] in w.DO | w.HAVE | w.MODALS and not _follows_verb(behind[0], behind[1] if behind[1:] else ""):
@@ -294,16 +267,6 @@ def _counted(rest: list[str], answer: str) -> list[str] | None:
     if behind[0] in w.BE and len(behind) > 1 and not _is_verbal(behind[1:]) and behind[1] not in w.PREPOSITIONS:
         return None
     return [*counted, *behind] if len(behind) > 1 and bare_of(behind[-1]) not in _STRANDED else None
-
-
-def _verb_of_many(rest: list[str]) -> int | None:
-    for place in range(1, min(len(rest) - 1, 5)):
-        word, before, after = rest[place], rest[place - 1], rest[place + 1]
-        is_verb = word in w.verbs() or w.base_of_past(word) is not None
-        if is_verb and (before.endswith("s") or before in w.PLURAL_NOUNS):
-            opens = after in w.DETERMINERS | w.PREPOSITIONS or after[:1].isupper()
-            return place if opens and word not in w.listed("of_states") else None
-    return None
 
 
 def _within(answer: str) -> str:

@@ -8,7 +8,6 @@ import re
 from typing import Final, NamedTuple
 
 from mqan_data.questions import words as w
-from mqan_data.questions.finite import bare_of, base_of, finite_place, number_of
 
 _REFUSED = re.compile(r'["“”?;:\n\t\[\]{}<>|*#_]|\.\.|-LRB-|``|\'\'| - | -- |—|(?<![A-Z])[.!] +\S')
 _ABBREVIATED = re.compile(
@@ -20,9 +19,6 @@ _TAKES_S = w.NOMINATIVES | {"there", "that", "everyone", "everybody", "nobody", 
 _NOT_FIRST = w.listed("not_first") | w.CONJUNCTIONS | w.SUBORDINATORS | w.AUXILIARIES
 _NOT_FIRST -= {"that", "may", "will"}
 _OF_CLAUSES, _OF_STATES = w.listed("of_clauses"), w.listed("of_states")
-_COUNTED, _LINKING = w.listed("counted"), w.listed("linking")
-_OPENS_CLAUSE = w.SUBORDINATORS | w.NOMINATIVES | w.CONJUNCTIONS
-_OPENS_CLAUSE |= {"than", "as", "before", "after", "since", "until"}
 _MOST_WORDS = 80
 _PARTICIPLE = re.compile(r"\w+(?:ed|en|wn|ght|ung|elt)$")
 _FRONT = re.compile(r"^(?:In|On|At|During|By|Since|After|Before) [^,]{1,40}$")
@@ -113,9 +109,7 @@ def _words_of(statement: str) -> list[str] | None:
     text = re.sub(r" ([,.!])", r"\1", re.sub(r" ('s|n't)\b", r"\1", text))
     if re.search(r"[A-Z]\.$", text) is None or text.count(".") == 1:
         text = text.rstrip(".! ")
-    odd_marks = re.search(r"(?:^| )['‘]\S", text) is not None and re.search(r"\S'(?: |$)", text) is None
-    odd_marks = odd_marks or (text.endswith("'") and " '" not in text)
-    if not text or odd_marks or _REFUSED.search(_ABBREVIATED.sub(" ", text)):
+    if not text or _REFUSED.search(_ABBREVIATED.sub(" ", text)):
         return None
     words: list[str] = []
     for word in text.split():
@@ -133,11 +127,7 @@ def _words_of(statement: str) -> list[str] | None:
     if any(not word or word.endswith("'d") for word in words):
         return None
     for place in (place for place, word in enumerate(words) if word == "'s"):
-        following = _after_adverbs(words, place + 1)
-        is_has = following in ("been", "got", "had")
-        if not is_has and place != 1 and following in w.participles() and w.base_of_past(following) is not None:
-            return None
-        words[place] = "has" if is_has else "is"
+        words[place] = "has" if _after_adverbs(words, place + 1) in ("been", "got", "had") else "is"
     return words
 
 
@@ -160,17 +150,13 @@ def _clause_of(statement: str) -> Clause | None:
         return None
     if not (words[0][0].isupper() or words[0][0].isdigit() or words[0][0] in "$€£"):
         words = [words[0][:1].upper() + words[0][1:], *words[1:]]
-    is_attributed = "," in statement and base_of(bare_of(words[-1])) in _OF_CLAUSES  # ..., officials say
-    place = None if is_attributed else finite_place(words)
+    is_attributed = "," in statement and _base_of(bare_of(words[-1])) in _OF_CLAUSES  # ..., officials say
+    place = None if is_attributed else _finite_place(words)
     if place is None or "being" in words[:place]:
         return None
     commas = sum(word.endswith(",") for word in words[:place])
     if commas == 1 and words[place - 1].endswith(",") or commas and first.endswith(("ing", "ed")):
         return None  # Ann, do not; Following the talks, he
-    if first in _COUNTED and words[1].islower():
-        return None
-    if words[0] == "That" and sum(word in w.BE | w.MODALS | w.HAVE | w.DO for word in words) != 1:
-        return None
     return _around(words, place)
 
 
@@ -182,43 +168,19 @@ def _around(words: list[str], place: int) -> Clause | None:
     if verb in w.HAVE:
         ends_so = _PARTICIPLE.match(following) and rest[0] not in w.DETERMINERS
         is_auxiliary = following in w.participles() or bool(ends_so)
-        if (is_denied and not is_auxiliary) or (is_auxiliary and following == "better"):
-            return None
     if is_auxiliary:
-        return None if _joined(rest) or _again(verb, rest) else Clause(subject, verb, "", "", rest)
-    if bare_of(subject[0]) == "there" or following == "yet" or (verb == "used" and following == "to"):
-        return None
+        return None if _joined(rest) else Clause(subject, verb, "", "", rest)
     if verb in w.HAVE | w.DO:
         base = "have" if verb in w.HAVE else "do"
         helper = {"has": "does", "have": "do", "had": "did"}.get(verb, verb)
-    elif (past := w.base_of_past(verb)) is not None and not (past == verb and number_of(subject) != "singular"):
+    elif (past := w.base_of_past(verb)) is not None and not (past == verb and _number_of(subject) != "singular"):
         base, helper = past, "did"
     else:
         third = w.base_of_third(verb)
         base, helper = (verb, "do") if third is None else (third, "does")
-    second = None if verb in w.DO and not rest else _second_verbs(rest, helper, base)
-    return None if second is None or _joined(second) else Clause(subject, "", base, helper, second)
-
-
-def _second_verbs(rest: list[str], helper: str, first: str) -> list[str] | None:
-    """Return the words after a verb, where a second verb that "and" joins to it takes its first form, too."""
-    changed = list(rest)
-    for place, word in enumerate(rest):
-        bare, following = bare_of(word), rest[place + 1] if place + 1 < len(rest) else ""
-        if bare in w.SUBORDINATORS or bare in w.NOMINATIVES - {"it", "you"}:
-            return changed
-        if _before(rest, place) not in ("and", "or", "but", "then") or word != bare:
-            continue
-        if helper == "did" and (base := w.base_of_past(bare)) is not None:
-            has_object = following in w.DETERMINERS | w.PREPOSITIONS | w.OBJECTS
-            if not w.only_past(bare) and (first in _LINKING or bare in _OF_STATES or not has_object):
-                return None
-            changed[place] = base
-        elif helper == "does" and (base := w.base_of_third(bare)) is not None:
-            if base in w.NOUN_VERBS and following not in w.DETERMINERS:
-                return None
-            changed[place] = base
-    return changed
+    if (verb in w.DO and not rest) or _joined(rest, is_inflected=helper in ("did", "does")):
+        return None
+    return Clause(subject, "", base, helper, rest)
 
 
 def _before(words: list[str], place: int) -> str:
@@ -227,8 +189,11 @@ def _before(words: list[str], place: int) -> str:
     return words[place - 2] if before.endswith("ly") and place > 1 else before
 
 
-def _joined(rest: list[str]) -> bool:
-    """Return whether a second finite verb stands after "and" or a comma, in no clause of its own."""
+def _joined(rest: list[str], *, is_inflected: bool = False) -> bool:
+    """Return whether a second finite verb stands after "and" or a comma, in no clause of its own.
+
+    Beside a verb that ``is_inflected`` every such form after "and" may be one.
+    """
     armed = False
     for place, word in enumerate(rest):
         bare, following = bare_of(word), rest[place + 1] if place + 1 < len(rest) else ""
@@ -243,8 +208,8 @@ def _joined(rest: list[str]) -> bool:
             before, third = _before(rest, place), w.base_of_third(bare)
             is_past = w.base_of_past(bare) is not None or bare.endswith("ed")
             if before in w.CONJUNCTIONS or before.endswith(","):
-                joins = is_past and following in w.DETERMINERS | w.OBJECTS
-                joins = joins or (third is not None and third not in w.NOUN_VERBS)
+                joins = is_past and (is_inflected or following in w.DETERMINERS | w.OBJECTS)
+                joins = joins or (third is not None and (is_inflected or third not in w.NOUN_VERBS))
                 if joins or bare in w.NOMINATIVES - {"it", "you"}:
                     return True
             if bare in w.AUXILIARIES or w.only_past(bare):
@@ -253,18 +218,111 @@ def _joined(rest: list[str]) -> bool:
     return False
 
 
-def _again(verb: str, rest: list[str]) -> bool:
-    """Return whether a second auxiliary follows that no word opens a clause for, or a whole clause after ", and"."""
-    for place, word in enumerate(rest):
-        bare, before = bare_of(word), rest[place - 1] if place else ""
-        if bare in w.CONJUNCTIONS and before.endswith(",") and len(rest) - place > 3:
-            return any(
-                later in w.verbs() - w.NOUN_VERBS and previous not in w.MODALS | {"to"}
-                for previous, later in zip(rest[place + 1 :], rest[place + 2 :], strict=False)
-            )
-        if bare in _OPENS_CLAUSE or before.endswith(","):
-            return False
-        of_first = word == "have" and verb in w.MODALS | w.DO
-        if word in w.BE | w.HAVE | w.MODALS and before != "to" and not of_first:
-            return True
-    return False
+def bare_of(word: str) -> str:
+    """Return a word in small letters without marks around it."""
+    return word.lower().strip(",()")
+
+
+def _number_of(subject: list[str]) -> str:
+    """Return singular, plural or an empty text for a subject."""
+    bare = [bare_of(word) for word in subject if not (word.endswith("ly") and word.islower())]
+    while len(bare) > 1 and bare[-1] in w.ADVERBS - {"both", "all"}:
+        bare.pop()
+    if not bare:
+        return ""
+    place = next((n for n, word in enumerate(bare) if n and word in w.PREPOSITIONS), len(bare))
+    if "and" in bare[:place]:
+        return "plural"
+    if all(word[:1].isupper() for word in subject) and w.lowered([*subject, "x"]) == subject[0]:
+        return "singular"
+    if bare[0] in w.PLURAL or not (w.PLURAL - {"one"}).isdisjoint(bare[:2]):
+        return "plural"
+    if bare[0] in w.SINGULAR:
+        return "singular"
+    head = bare[place - 1]
+    if head in w.PLURAL_NOUNS or (head.endswith("s") and not head.endswith(("ss", "us", "is", "'s"))):
+        return "" if subject[place - 1][:1].isupper() and place > 0 and len(bare) > 1 else "plural"
+    return "" if bare[0] in ("all", "some", "any", "more", "other") else "singular"
+
+
+def _finite_place(words: list[str]) -> int | None:
+    """Return the place of the verb that the sentence hangs on; None where it is not sure."""
+    first = bare_of(words[0])
+    if first in w.NOMINATIVES | {"everyone", "everybody", "someone", "somebody", "nobody"}:
+        return _finite_after_pronoun(words)
+    found: int | None = None
+    for place, word in enumerate(words[1:], start=1):
+        bare, before = bare_of(word), words[place - 1]
+        clean_before = bare_of(before)
+        after_preposition = bare in ("it", "you") and clean_before in w.PREPOSITIONS
+        boundary = bare in w.SUBORDINATORS or (bare in w.NOMINATIVES and not after_preposition)
+        if boundary or (found is not None and (before.endswith(",") or bare in w.CONJUNCTIONS)):
+            break
+        if _is_auxiliary(word, clean_before):
+            return place if found is None else None
+        if _can_be_finite(words, place, clean_before):
+            if found is not None:
+                return None
+            if w.only_past(word):
+                return place
+            found = place
+    return found if found is not None and _is_clear(words, found) else None
+
+
+def _finite_after_pronoun(words: list[str]) -> int | None:
+    for place, bare in enumerate(words[1:5], start=1):
+        if bare in w.AUXILIARIES | w.verbs() or w.base_of_past(bare) is not None or w.base_of_third(bare) is not None:
+            return place
+        if bare not in w.ADVERBS and not bare.endswith("ly"):
+            return None
+    return None
+
+
+def _is_auxiliary(word: str, before: str) -> bool:
+    if word in w.BE | w.HAVE | w.DO:
+        return before not in w.MODALS | {"to"}
+    return word in w.MODALS and before not in w.DETERMINERS - {"this", "that", "these", "those", "both", "all", "each"}
+
+
+def _base_of(word: str) -> str:
+    """Return the first form of a verb; other words as they are."""
+    return w.base_of_past(word) or w.base_of_third(word) or word
+
+
+def _can_be_finite(words: list[str], place: int, before: str) -> bool:
+    word = words[place]
+    if before in w.DETERMINERS | w.PREPOSITIONS | w.MODALS | w.DO | w.CONJUNCTIONS | {"very", "more", "most", "not"}:
+        return False
+    if w.base_of_past(word) is not None:
+        return True
+    if re.search(r"\d|'s$", before):
+        return False
+    number = _number_of(words[:place])
+    if w.base_of_third(word) is not None:
+        return number == "singular" and (not before.endswith("ing") or word not in w.NOUN_VERBS)
+    is_plural = before.endswith("s") or before in w.PLURAL_NOUNS or before in w.ADVERBS
+    return word in w.verbs() and number == "plural" and is_plural
+
+
+def _is_clear(words: list[str], place: int) -> bool:
+    """Return whether the one word that may be the verb is it."""
+    word = words[place]
+    following = bare_of(words[place + 1]) if place + 1 < len(words) else ""
+    if any(part.endswith("ing") and bare_of(part)[:-3] in w.verbs() for part in words[1:place]):
+        return False  # a man walking his dog ... without a finite verb
+    past, third = w.base_of_past(word), w.base_of_third(word)
+    if past is not None:
+        if past == word:
+            return _number_of(words[:place]) == "singular" and following in w.DETERMINERS
+        has_object = following in w.DETERMINERS | w.OBJECTS or words[place + 1 : place + 2] != [following]
+        opens_clause = following in w.SUBORDINATORS and _base_of(word) not in _OF_CLAUSES
+        return not (following == "by" or opens_clause or (word in _OF_STATES and not has_object))
+    if third is None:
+        return word not in w.NOUN_VERBS or following not in ("", "and")
+    if third not in w.NOUN_VERBS:
+        return True
+    subject = [bare_of(part) for part in words[:place]]
+    is_plain = subject[0] in w.SINGULAR or (subject[0] == "the" and place == 2)
+    opens = following in w.DETERMINERS | w.PREPOSITIONS | w.ADVERBS | w.SUBORDINATORS | {""}
+    opens = opens or following.endswith(("ly", "ing"))
+    return opens or (is_plain and w.PREPOSITIONS.isdisjoint(subject))

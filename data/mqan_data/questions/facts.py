@@ -10,6 +10,7 @@ from mqan_core.example import Choice, Example
 from mqan_data.formats.rows import FactRow, Verdict
 from mqan_data.questions.asked import TRUE_FALSE, YES_NO, ask, one_of, shuffled, worded, wordings
 from mqan_data.questions.clauses import question_of, question_without_denial
+from mqan_data.questions.words import lowered
 
 _FREE, _THREE, _TRUE_FALSE = 0.1, 0.2, 0.1  # shares of the questions without choices, with three, with true and false
 _NATURAL = 0.55  # share of the statements that are turned into a question, where that can be done
@@ -31,11 +32,6 @@ _NO_VERB = re.compile(r"\w{2}ing\b")  # of captions: "a man reading"
 _NEGATION = re.compile(r"\b(?:not|never|no|nobody|nothing|none|neither|nor|cannot)\b|n't\b", re.IGNORECASE)
 _ASKS = re.compile(
     r"(?:is|are|was|were|am|do|does|did|has|have|had|can|could|will|would|should|may|might|must|shall)\b", re.IGNORECASE
-)
-_STARTS_LOW = re.compile(  # words that a capital only has at the beginning of a sentence
-    r"(?:An?|The|This|That|These|Those|There|It|He|She|They|We|You|His|Her|Its|Their|Our|My|Your|Someone|Some|Somebody|"
-    r"All|No|Nobody|Nothing|Not|Many|Most|Several|Few|Every|Everyone|Each|Both|One|Two|Three|Four|In|On|At|By|After|"
-    r"Before|During|When|If|While|People|Men|Women|Children|Only|More|Less|Other|As|With|Without|For|From)\b"
 )
 
 
@@ -125,8 +121,9 @@ def _said(templates: str, quoted: str, row: FactRow) -> list[str]:
     bare = row.asked.strip().rstrip(" .")
     asks = bare.endswith(("?", "!"))
     alone = asks or len(bare) > _LONG or _SEVERAL.search(bare) or (_NO_VERB.search(bare) and not _VERB.search(bare))
-    low, high = bare[:1].lower() + bare[1:], bare[:1].upper() + bare[1:]
-    inside = low if _STARTS_LOW.match(bare) or f" {low.split(' ')[0]} " in row.text else bare
+    first, *others = bare.split(" ")
+    first = first.lower() if f" {first.lower()} " in row.text else lowered([first, *others])
+    inside, high = " ".join([first, *others]), bare[:1].upper() + bare[1:]
     full = high if asks else f"{high}."
     some = wordings(quoted) if alone else wordings(templates) + wordings(quoted)
     return [template.format(s=inside, S=high, full=full) for template in some]
