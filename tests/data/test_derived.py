@@ -235,7 +235,8 @@ def test_right_answers_are_true_and_other_values_of_the_text_false() -> None:
     assert _answers(0, "Was the bridge built in 1702?") == {("yes",)}
     assert _answers(0, "Was the bridge built in 1611?") == {("no",)}
     assert _answers(0, "Is it true that the bridge was built in 1702?") == {("yes",)}
-    assert _answers(0, "Is it false that the bridge was built in 1702?") == {("no",)}
+    assert _answers(0, "Is it true that the bridge was not built in 1611?") == {("yes",)}
+    assert _answers(0, "Is it false that the bridge was not built in 1702?") == {("yes",)}
     assert _answers(1, "Did Johannes Kepler leave Prague?") == {("yes",)}
     assert _answers(1, "Did Ada Byron leave Prague?") == {("no",)}
     assert () in _answers(1, "Did Johannes Kepler leave Paris?")
