@@ -253,11 +253,10 @@ def _options(where: str, found: Mapping[str, Any], *, is_nullable: bool) -> dict
 def _is_of_type(value: Any, found: Mapping[str, Any], *, is_nullable: bool) -> bool:
     if "type" not in found or (value is None and is_nullable):
         return True
-    if isinstance(value, bool):
-        return bool(found["type"] == "boolean")
-    if isinstance(value, int | float):
-        return found["type"] == "number" or (found["type"] == "integer" and value == value // 1)
-    return isinstance(value, str) and bool(found["type"] == "string")
+    kinds = ["boolean"] if isinstance(value, bool) else ["string"] if isinstance(value, str) else []
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        kinds = ["number", "integer"] if value == value // 1 else ["number"]
+    return found["type"] in kinds
 
 
 def _bounds(where: str, kind: Kind, given: dict[str, Any]) -> SchemaValidator | None:

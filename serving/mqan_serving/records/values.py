@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -107,21 +108,12 @@ def _blank(found: re.Match[str]) -> str:
     return WIDE_GAP if len(found[0]) >= _COLUMN or "\t" in found[0] else " "
 
 
-def _integer(quoted: Quoted) -> Value:
-    amount, _ = read_amount(quoted, is_money=False, is_whole=True)
-    if amount != amount.to_integral_value():
+def _amount(quoted: Quoted, *, is_money: bool = False, is_whole: bool = False) -> Value:
+    amount, currency = read_amount(quoted, is_money=is_money, is_whole=is_whole)
+    if is_whole and amount != amount.to_integral_value():
         raise NoValueError("is not a whole number")
-    return Value(int(amount), Normalized("price-parser", float(amount)))
-
-
-def _number(quoted: Quoted) -> Value:
-    amount, _ = read_amount(quoted, is_money=False)
-    return Value(float(amount), Normalized("price-parser", float(amount)))
-
-
-def _money(quoted: Quoted) -> Value:
-    amount, currency = read_amount(quoted, is_money=True)
-    return Value(float(amount), Normalized("price-parser", float(amount), currency))
+    normalized = Normalized("price-parser", float(amount), currency if is_money else None)
+    return Value(int(amount) if is_whole else float(amount), normalized)
 
 
 def _date(quoted: Quoted) -> Value:
@@ -204,9 +196,9 @@ _NEEDED: Final[Mapping[Kind, re.Pattern[str]]] = {
     Kind.PHONE: re.compile(r"\d"),
 }
 _READERS: Final[Mapping[Kind, Callable[[Quoted], Value]]] = {
-    Kind.INTEGER: _integer,
-    Kind.NUMBER: _number,
-    Kind.MONEY: _money,
+    Kind.INTEGER: partial(_amount, is_whole=True),
+    Kind.NUMBER: _amount,
+    Kind.MONEY: partial(_amount, is_money=True),
     Kind.DATE: _date,
     Kind.DATE_TIME: _date_time,
     Kind.TIME: _time,

@@ -137,7 +137,7 @@ def add_question_answering(servicer: Any, server: Any) -> None:
 
 
 def add_health(servicer: Any, server: Any) -> None:
-    """Register ``Check``. ``Watch`` may answer UNIMPLEMENTED, and would never end and hold up every drain."""
+    """Register ``Check``; ``Watch`` may be left out, and would hold up every drain, since it never ends."""
     _register(server, HEALTH_SERVICE_NAME, {"Check": servicer.Check})
 
 
