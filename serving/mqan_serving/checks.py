@@ -3,6 +3,7 @@
 import os
 import resource
 import socket
+from collections.abc import Sequence
 
 from mqan_serving.contract.errors import SettingsError
 from mqan_serving.keys import read_keys
@@ -50,14 +51,14 @@ def make_room_for_files(settings: Settings) -> None:
             )
 
 
-def bind(host: str, port: int, *, shared: bool = True) -> socket.socket:
-    """Return a socket bound to a port, or raise OSError; with ``shared`` others that say the same may bind it, too."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    probe = socket.socket(family, socket.SOCK_STREAM)
+def bind(host: str, port: int, options: Sequence[int] = (socket.SO_REUSEADDR,)) -> socket.socket:
+    """Return a socket bound to a port, or raise OSError; its options say with whom it is shared."""
+    bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     try:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(shared))
-        probe.bind((host, port))
+        for option in options:
+            bound.setsockopt(socket.SOL_SOCKET, option, 1)
+        bound.bind((host, port))
     except OSError:
-        probe.close()
+        bound.close()
         raise
-    return probe
+    return bound

@@ -155,7 +155,7 @@ def _claim_range(first: int, width: int, settings: Settings, claims: ExitStack) 
             if own.isdisjoint(range(begin, begin + width)):
                 for port in range(begin + 1, begin + width):
                     bind(_ANY, port).close()
-                claims.enter_context(bind(_ANY, begin, shared=False))
+                claims.enter_context(bind(_ANY, begin, options=()))
                 return begin
         except OSError:
             continue

@@ -17,6 +17,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from mqan_core.errors import InputError
+from mqan_serving.checks import bind
 from mqan_serving.contract.errors import ServingError, refuse
 from mqan_serving.observability.metrics import Metrics
 from mqan_serving.rest.gateway import refuse_unread
@@ -179,12 +180,8 @@ class HttpServer(uvicorn.Server):
 
 def listen(host: str, port: int, *, shared: bool = False) -> socket.socket:
     """Return a listening socket; with ``shared`` other processes of this user may listen on the port, too."""
-    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    listener = bind(host, port, (socket.SO_REUSEADDR, *((socket.SO_REUSEPORT,) if shared else ())))
     try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if shared:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        listener.bind((host, port))
         listener.listen(1024)
     except OSError:
         listener.close()
