@@ -70,7 +70,6 @@ def fetch(
 
 
 def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file in hex."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -79,7 +79,6 @@ def intact(file: Path | File) -> Iterator[None]:
 
 @contextmanager
 def _open(file: File) -> Iterator[IO[bytes]]:
-    """Open a file for reading, decompressed."""
     path, member = file.path, file.member
     if not member:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as content:
@@ -149,7 +148,6 @@ def read_json_lines(file: Path | File) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def text_field(file: Path | File, line: int, row: dict[str, Any], field: str) -> str:
-    """Return a field that has to be a string."""
     value = row.get(field)
     if not isinstance(value, str):
         found = f"it is {type(value).__name__}" if field in row else "it is missing"

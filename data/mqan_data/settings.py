@@ -13,7 +13,6 @@ T = TypeVar("T")
 
 
 def read_yaml(path: Path) -> Any:
-    """Read a YAML file."""
     try:
         return yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
     except yaml.YAMLError as error:

@@ -70,7 +70,6 @@ class Task:
 
 @cache
 def tasks() -> dict[str, Task]:
-    """Return the tasks of all dataset files by name."""
     found = {}
     for dataset in map(load_dataset, dataset_names()):
         for name, part in dataset.tasks.items():

@@ -120,7 +120,6 @@ class TorchAnswerer:
 
     @classmethod
     def open(cls, folder: Path) -> "TorchAnswerer":
-        """Read a checkpoint."""
         checkpoint = load_checkpoint(folder)
         recipe, title = checkpoint.recipe, f"{checkpoint.recipe.name}, step {checkpoint.step:,}"
         if isinstance(recipe.reader, WordsConfig):
@@ -131,7 +130,6 @@ class TorchAnswerer:
         return cls(trained, recipe.max_answer_tokens, title, tuple(recipe.sources))
 
     def answer(self, asked: Sequence[Example]) -> list[Answer | None]:
-        """Answer a batch of questions that all have choices, or none."""
         answers = answer_readable(asked, self._read, self._answer)
         return [
             several(replace(answer, is_multiple=True)) if answer is not None and example.multiple else answer
@@ -169,13 +167,11 @@ class EngineAnswerer:
 
     @classmethod
     def open(cls, folder: Path, *, precision: Precision = "auto") -> "EngineAnswerer":
-        """Open and verify a bundle."""
         bundle = open_bundle(folder)
         plain = replace(bundle, manifest=replace(bundle.manifest, calibration={}))
         return cls(Engine(plain, precision=precision))
 
     def answer(self, asked: Sequence[Example]) -> list[Answer | None]:
-        """Answer a batch of questions."""
         limit = self.engine.max_answer_tokens
         return answer_readable(
             asked,

@@ -40,7 +40,6 @@ def held_back_sets(path: Path = _WORDINGS) -> dict[str, LabelSet]:
 
 
 def labels_part(name: str) -> LabelsPart:
-    """Return the labels of a dataset with one part."""
     parts = list(load_dataset(name).parts.values())
     if len(parts) != 1 or not isinstance(parts[0], LabelsPart):
         raise ValueError(f"{name}: expected one part with labels")

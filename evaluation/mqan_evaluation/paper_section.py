@@ -42,13 +42,8 @@ def choose_tasks(
 ) -> tuple[list[Task], Mapping[str, str]]:
     """Divide tasks into those to score and those to skip, with the reason; what is to be scored can be read.
 
-    Those that ``all`` stands for may lack their files, and so may folders of JSON lines of the model's own tasks.
-
-    Args:
-        names: what to score; None for the model's own tasks.
-        own: tasks that the model was trained on.
-        data: folder of the datasets.
-        limit: most examples of a task.
+    Without ``names`` they are the model's ``own``. Those that ``all`` stands for may lack their files, and so may own
+    folders of JSON lines.
     """
     wanted = names or own
     if not wanted:

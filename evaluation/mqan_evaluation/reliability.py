@@ -35,10 +35,7 @@ def fold_of(context: str) -> int:
 def fit_logistic(x: FloatArray, right: FloatArray, weights: FloatArray | float = 1.0) -> Calibration:
     """Minimise the log loss by Newton's method, with a little weight on the map that changes nothing.
 
-    Args:
-        x: log odds, [N].
-        right: 1 where it came true, else 0, [N].
-        weights: how often each counts, [N].
+    ``x`` are log odds, ``right`` is 1 where it came true, and ``weights`` say how often each counts, [N].
     """
     identity = np.array([1.0, 0.0])
     parameters = np.zeros(2)  # from here the method does not overshoot

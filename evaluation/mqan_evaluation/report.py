@@ -26,14 +26,7 @@ _MAX_ANSWER_TOKENS: Final = 24
 def write_report(
     path: Path, measured: Measured, answers: Sequence[Mapping[str, Any]], network: Network | None = None
 ) -> None:
-    """Write the page.
-
-    Args:
-        path: file to write.
-        measured: the tables.
-        answers: records of ``Measuring.answers``; examples are of those whose set or task a table names.
-        network: the paper's network in torch, for the heat maps; None for none.
-    """
+    """Write the page, with examples of the answers to what a table names, and heat maps of the ``network``."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("mqan_evaluation"),
         autoescape=True,

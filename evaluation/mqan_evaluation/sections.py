@@ -48,15 +48,9 @@ def calibrated(answer: Answer, temperatures: Temperatures) -> Answer:
 
 @dataclass(slots=True)
 class Measuring:
-    """The model and data that every section needs, and the answers that it leaves.
+    """The model and data that every section needs, and the answers that it leaves, in the order of judging.
 
-    Attributes:
-        limit: most examples a set; None for all.
-        seed: decides which.
-        threads: batches that are answered side by side.
-        temperatures: what probabilities are mapped by; empty for none.
-        answers: one record an answer, in the order in which they were judged.
-        progress: called with the number of questions of each batch that was answered.
+    ``limit`` is the most examples of a set; ``progress`` gets the number of questions of each batch that was answered.
     """
 
     answerer: Answerer

@@ -89,14 +89,11 @@ def run_suite(
     trained_on: Sequence[str] = (),
     show: Callable[[Section], None] = lambda section: None,
 ) -> Measured:
-    """Measure a model.
+    """Measure a model; where the suite fits maps of probabilities, ``measuring`` has them afterwards.
 
-    Args:
-        measuring: the model and the data; its maps of probabilities are replaced where the suite fits them.
-        names: sections, or sets of one; None for all.
-        cases: file of questions that users report; None to leave them out.
-        trained_on: names of the datasets to fit probabilities on; empty for all that are not held back.
-        show: called with each table as soon as it is there.
+    ``names`` are sections, or sets of one, by default all; ``cases`` is a file of questions that users report. Maps are
+    fitted on the datasets that the model was ``trained_on``, or on all that are not held back. ``show`` gets each table
+    as soon as it is there.
     """
     chosen = chosen_names(names, has_cases=cases is not None)
     measured = Measured(measuring.answerer.title, measuring.answerer.where, measuring.limit, measuring.seed)

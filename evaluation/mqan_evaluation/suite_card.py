@@ -49,14 +49,9 @@ def record_suite(
     command: str,
     refusal_offset: float | None = None,
 ) -> None:
-    """Replace the scores and the calibration of a bundle's manifest, and its model card.
+    """Replace the scores of a bundle, the maps and the offset that were fitted, if any, and its model card.
 
-    Args:
-        folder: of the bundle.
-        measured: what the suite found; its maps of probabilities take the place of the bundle's where it fitted any.
-        answers: its records of answers, from which wrong ones are shown.
-        command: what measured them.
-        refusal_offset: that it was measured with; None for the one that it has.
+    The card shows some wrong ``answers`` and the ``command`` that measured them.
     """
     manifest = open_bundle(folder).manifest
     maps = {name: Calibration(**found) for name, found in measured.calibration.items()} or manifest.calibration
@@ -92,7 +87,6 @@ def scores_of(sections: Sequence[Section]) -> dict[str, dict[str, float]]:
 
 
 def card_of(manifest: Manifest, measured: Measured, answers: Sequence[Mapping[str, Any]], command: str) -> str:
-    """Return a bundle's model card in Markdown."""
     training = manifest.training
     limit = f", at most {measured.limit} examples a set (WOZ: whole dialogues)" if measured.limit else _WHOLE
     template = resources.files("mqan_evaluation").joinpath("templates/card.md").read_text(encoding="utf-8")

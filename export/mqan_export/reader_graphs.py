@@ -52,7 +52,6 @@ class EmbeddingsGraph(nn.Module):
         return self.rows[pieces].float() * self.scales[pieces][..., None]
 
     def table(self) -> Tensor:
-        """Return all vectors as the graph gives them, [V, M]."""
         return self.forward(torch.arange(len(self.scales)))
 
 

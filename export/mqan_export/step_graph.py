@@ -35,7 +35,6 @@ class TableStep(GreedyStep):
         self.register_buffer("scales", torch.from_numpy(scales))
 
     def table(self) -> Tensor:
-        """Return the inputs for all words, [V, D]."""
         return self.rows.float() * self.scales[:, None]
 
     def piece_inputs(self, request: SlotBatch, piece_B: Tensor) -> Tensor:

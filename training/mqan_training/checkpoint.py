@@ -120,7 +120,6 @@ def save_checkpoint(
 
 
 def load_checkpoint(folder: Path) -> Checkpoint:
-    """Read a checkpoint."""
     try:
         document = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
         if document["format_version"] != FORMAT_VERSION:

@@ -34,7 +34,6 @@ def draw_line(
 
 
 def finish_panel(axes: Axes) -> None:
-    """Draw grid and legend."""
     axes.grid(alpha=0.25, linewidth=0.6)
     axes.legend(frameon=False, loc="best")
 

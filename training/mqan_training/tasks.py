@@ -60,7 +60,6 @@ class TaskSource:
 
 
 def is_task(recipe: Recipe, name: str) -> bool:
-    """Return whether a recipe means a task by a name."""
     return name.startswith(FOLDER_OF_JSON_LINES) or (isinstance(recipe.reader, WordsConfig) and name in tasks())
 
 

@@ -37,11 +37,7 @@ class Question:
 class System:
     """A trained model.
 
-    Attributes:
-        model: its name.
-        sources: what it was trained on.
-        choose: returns the likeliest class of a question; raises InputError where it cannot be asked.
-        training, seconds: how it was trained here, for readers, and how long that took.
+    ``choose`` returns the likeliest class of a question, and raises InputError where it cannot be asked.
     """
 
     model: str

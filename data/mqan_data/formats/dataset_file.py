@@ -99,7 +99,6 @@ class LabelsPart(Part):
     refusals: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse what no question can be made of."""
         twice = sorted({*self.none, *self.drop} & set(self.labels))
         if twice or not self.forms or not all(form.questions for form in self.forms):
             raise ValueError(f"needs `forms` with `questions`; and {twice} cannot be labels as well")
@@ -131,7 +130,6 @@ class ChoicesPart(Part):
     refusals: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse what does not tell the right answers."""
         if bool(self.right) == bool(self.flags):
             raise ValueError("give either `right` or `flags`")
 
@@ -166,7 +164,6 @@ class FactsPart(Part):
     refusals: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse keys with two meanings."""
         meant = Counter((*self.yes, *self.no, *self.unknown, *self.drop))
         if bool(self.question) == bool(self.statement) or max(meant.values(), default=1) != 1:
             raise ValueError("give either `question` or `statement`, and each key of `label` one meaning")
@@ -227,7 +224,6 @@ class Dataset:
     downloads: tuple[Download, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse a dataset of nothing."""
         if not self.parts and not self.tasks:
             raise ValueError("give `parts`, `tasks` or both")
 
@@ -238,12 +234,10 @@ class Dataset:
 
 
 def dataset_names(folder: Path = DATASETS) -> list[str]:
-    """Return the names of all datasets, in order."""
     return sorted(path.stem for path in folder.glob("*.yaml"))
 
 
 def load_dataset(name: str, folder: Path = DATASETS) -> Dataset:
-    """Read a dataset file."""
     path = folder / f"{name}.yaml"
     if not path.is_file():
         near = get_close_matches(name, dataset_names(folder), n=3)

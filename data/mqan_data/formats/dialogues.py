@@ -106,7 +106,6 @@ def _sgd_requested(text: str, frame: Any, schemas: Mapping[str, Any]) -> Record:
 
 
 def sgd_fields(slots: Sequence[Mapping[str, Any]]) -> Mapping[str, Field]:
-    """Return the slots of a service as fields."""
     fields = {}
     for slot in slots:
         values = slot["possible_values"] if slot["is_categorical"] else ()

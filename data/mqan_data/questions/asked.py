@@ -85,7 +85,6 @@ def _wordings() -> dict[str, list[str]]:
 
 
 def worded(rng: np.random.Generator, name: str, /, **values: str) -> str:
-    """Return one of the wordings of a name, filled."""
     return one_of(rng, wordings(name)).format(**values)
 
 
@@ -101,7 +100,6 @@ def some_of(rng: np.random.Generator, items: Sequence[T], number: int) -> list[T
 
 
 def shuffled(rng: np.random.Generator, items: Sequence[T]) -> list[T]:
-    """Return all in random order."""
     return some_of(rng, items, len(items))
 
 

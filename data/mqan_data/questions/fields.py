@@ -141,7 +141,6 @@ def _drawn_names(key: str, field: Field, rng: np.random.Generator) -> tuple[str,
 
 
 def plural(noun: str) -> str:
-    """Return the plural of a noun, by rule."""
     if noun.endswith(("s", "x", "ch", "sh")):
         return f"{noun}es"
     return f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2:-1] not in "aeiou" else f"{noun}s"

@@ -23,7 +23,6 @@ def _lists() -> dict[str, str]:
 
 @cache
 def listed(name: str) -> frozenset[str]:
-    """Return the words of a list of the file."""
     return frozenset(_lists()[name].split())
 
 
@@ -60,7 +59,6 @@ def verbs() -> frozenset[str]:
 
 
 def past_of(base: str) -> str:
-    """Return the past of a verb."""
     if base in ("have", "do"):
         return {"have": "had", "do": "did"}[base]
     return irregular()[base][0] if base in irregular() else _regular(base)

@@ -44,7 +44,6 @@ class Facts:
 
     @property
     def random(self) -> Random:
-        """Return where chance comes from."""
         return self.values.random
 
     def spec(self, key: str) -> FieldSpec:

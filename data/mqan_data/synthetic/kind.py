@@ -26,7 +26,6 @@ class FieldSpec(Field):
     unless: Texts = ()  # fields that also answer the question: where they stand it is not asked for in vain
 
     def draw(self, values: Values, of: str) -> str:
-        """Return a value."""
         if self.patterns:
             return values.pattern(values.random.choice(self.patterns))
         if self.one_of or self.words:
@@ -129,19 +128,16 @@ class Shared:
 
 
 def kind_names() -> list[str]:
-    """Return the names of all kinds, in order."""
     return sorted(path.stem for path in KINDS.glob("*.yaml"))
 
 
 @cache
 def shared() -> Shared:
-    """Read what all kinds share."""
     return parse(Shared, read_yaml(_SHARED), str(_SHARED))
 
 
 @cache
 def load_kind(name: str) -> Kind:
-    """Read a kind of text."""
     path = KINDS / f"{name}.yaml"
     content = parse(Kind, read_yaml(path), str(path))
     kind = Kind(

@@ -52,11 +52,9 @@ class MadeSource:
             raise ValueError(f"kinds/{kind}.yaml has no layout for {split}; set `held_back` of some, but not of all.")
 
     def __len__(self) -> int:
-        """Return the number of rows: some hundred for each layout."""
         return _ROWS_OF_LAYOUT * len(self.layouts)
 
     def draw(self, index: int, rng: np.random.Generator) -> Example:
-        """Return a question about a new text: the row decides the layout, ``rng`` all else."""
         document = make_document(self.kind, self.layouts[index % len(self.layouts)], int(rng.integers(2**62)))
         return replace(_ask(document, self.kind, rng), task=self.name, id=f"{self.split}/{index}")
 
@@ -71,18 +69,15 @@ class ProgramSource:
         self._ask, self._split, self.name = PROGRAMS[program], split, f"made_{program}"
 
     def __len__(self) -> int:
-        """Return the number of rows."""
         return _ROWS_OF_PROGRAM
 
     def draw(self, index: int, rng: np.random.Generator) -> Example:
-        """Return a question about a new text; the same for the same row and state of ``rng``."""
         chance = Random(int(rng.integers(2**62)))  # noqa: S311 - texts, not secrets
         asked = self._ask(chance, rng, held_back=self._split == "validation")
         return replace(asked, task=self.name, id=f"{self._split}/{index}")
 
 
 def made_source(name: str, split: Split) -> MadeSource | ProgramSource:
-    """Return a kind of text by its name."""
     return ProgramSource(name, split) if name in PROGRAMS else MadeSource(name, split)
 
 

@@ -95,7 +95,6 @@ class Values:
 
     @staticmethod
     def kinds() -> list[str]:
-        """Return the kinds of values that can be drawn."""
         methods = [name.removeprefix("_make_") for name in dir(Values) if name.startswith("_make_")]
         file = _file()
         return [*methods, *file.values, *file.local, *file.anywhere, *file.english]

@@ -79,7 +79,6 @@ def write_vectors(path: Path, vectors: StaticVectors) -> None:
 
 
 def load_vectors(path: Path) -> StaticVectors:
-    """Read a vectors file."""
     if not path.is_file():
         raise MissingVectorsError(
             f"no word vectors at {path}: make them with `mqan embed RECIPE` (or from GloVe, --glove)"

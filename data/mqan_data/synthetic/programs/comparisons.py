@@ -96,7 +96,6 @@ class _Sheet:
             self.rows[row].append(span)
 
     def ask(self) -> Example:
-        """Draw a question about one column."""
         chance, place = self.chance, self.chance.randrange(len(self.columns))
         column = self.columns[place]
         numbers = [self.numbers[place, row] for row in range(len(self.names))]

@@ -22,7 +22,6 @@ _SLOT = re.compile(r"\{(\w+)\}")
 
 @cache
 def load(name: str) -> Any:
-    """Return what the file of a program holds."""
     return read_yaml(Path(__file__).with_name(f"{name}.yaml"))
 
 
@@ -65,7 +64,6 @@ class Told:
         return begin, len(self.text)
 
     def holds(self, value: str) -> bool:
-        """Return whether a value stands in the text."""
         return any(written == value for written, _ in self.places)
 
     def quote(self, question: str, value: str, spans: Sequence[Span], within: Sequence[Span] = ()) -> Example:
@@ -86,9 +84,7 @@ class Told:
         return ask(self.text, question, answers, choices=dict.fromkeys(choices), evidence=evidence)
 
     def whether(self, question: str, says_yes: bool, spans: Sequence[Span]) -> Example:
-        """Ask a question that is answered by yes or no."""
         return ask_yes_no(self.rng, self.text, question, says_yes, evidence=tuple(spans))
 
     def unknown(self, question: str, choices: Sequence[str] = ()) -> Example:
-        """Ask what the text does not say."""
         return ask(self.text, question, (), choices=choices)

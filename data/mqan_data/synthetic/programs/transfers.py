@@ -29,7 +29,6 @@ class Verb:
 
     @property
     def templates(self) -> Any:
-        """Return the sentences and questions with it."""
         return _file()["of_given" if self.things else "of_done"]
 
     @property
@@ -79,7 +78,6 @@ class Event:
     x: str = ""
 
     def values(self) -> dict[str, str]:
-        """Return what fills templates."""
         is_plural = self.verb.things == "money" or self.x in _file()["plural"]
         return {**self.verb.forms, "a": self.a, "b": self.b, "x": self.x, "was": "were" if is_plural else "was"}
 
@@ -140,7 +138,6 @@ def _events(chance: Random, kinds: Sequence[Verb], cast: _Cast) -> list[Event]:
 
 
 def _things_left(verb: Verb, events: Sequence[Event]) -> list[str]:
-    """Return what could change hands and does not."""
     return [thing for thing in _file()["things"].get(verb.things, ()) if thing not in {event.x for event in events}]
 
 
