@@ -181,3 +181,22 @@ def load_recipe(path: Path, overrides: Mapping[str, str] | None = None) -> Recip
 
 def parse_recipe(document: Any, where: str) -> Recipe:
     return validated(Recipe.model_validate, document, where, "recipe", tags=("pieces", "words"))
+
+
+_MOVED = {  # from what a checkpoint's recipe was called before it had `reader`
+    "encoder": "encoder",
+    "reader_dropout": "dropout",
+    "decoder": "decoder",
+    "span_weight": "span_weight",
+    "similarity_weight": "similarity_weight",
+    "evidence_weight": "evidence_weight",
+}
+
+
+def renewed(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the document of a recipe of word pieces as it is written today."""
+    if "reader" in document or "sources" not in document:
+        return document
+    kept = {key: value for key, value in document.items() if key not in _MOVED and key != "batch_pieces"}
+    moved = {new: document[old] for old, new in _MOVED.items() if old in document}
+    return kept | {"reader": {"kind": "pieces", **moved}, "batch_size": document["batch_pieces"]}
