@@ -530,3 +530,19 @@ def test_exports() -> None:
     assert mqan_client.__all__ == sorted(mqan_client.__all__)
     for name in mqan_client.__all__:
         assert getattr(mqan_client, name).__doc__
+
+
+def test_the_server_and_the_key_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MQAN_SERVER", "nonsense://a")
+    with pytest.raises(ValueError, match="nonsense://a"):
+        Client()
+    Client("http://127.0.0.1:8000").close()
+    monkeypatch.setenv("MQAN_API_KEY", "not a key")
+    with pytest.raises(ValueError, match="key"):
+        Client("http://127.0.0.1:8000")
+    Client("http://127.0.0.1:8000", api_key="mqan_key").close()
+
+
+def test_a_mistyped_option_is_guessed() -> None:
+    with Client("http://127.0.0.1:9") as client, pytest.raises(InvalidRequestError, match="did you mean yes_no"):
+        client.answer("a", "b", yesno=True)  # type: ignore[call-arg]
