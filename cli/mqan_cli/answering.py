@@ -14,7 +14,9 @@ from mqan_cli.errors import CommandError
 if TYPE_CHECKING:
     from mqan_client import Client, ClientError
     from mqan_core.answer.types import Answer
+    from mqan_runtime.engine import Engine
     from mqan_serving.contract.questions import Question
+    from mqan_serving.service.adapters import Adapters
 
 Provider = Literal["auto", "cpu", "cuda"]
 ServerOption = Annotated[
@@ -68,6 +70,7 @@ class BundleAnswerer:
             self._engine = Engine.open(folder, provider=provider)
         except RuntimeError as error:
             raise CommandError(str(error)) from None
+        self._adapters = open_adapters(self._engine)
 
     def answer(self, text: str, asked: Document) -> Document:
         from mqan_serving.contract.answers import document_of
@@ -99,6 +102,10 @@ class BundleAnswerer:
         from mqan_core.errors import InputError
         from mqan_core.forms.parsed import parse_answer
 
+        try:
+            question = self._adapters.adapt(question)
+        except InputError as error:
+            raise CommandError(f"{error.message} {error.hint}") from None
         limit = self._engine.max_answer_tokens
         wanted = limit if question.max_answer_tokens is None else question.max_answer_tokens
         if wanted > limit:
@@ -111,6 +118,14 @@ class BundleAnswerer:
         if question.parse is None:
             return found
         return parse_answer(question.parse, found, question.context, question.question)
+
+
+def open_adapters(engine: "Engine") -> "Adapters":
+    """Return the adapters of MQAN_ADAPTERS for an engine in this process."""
+    from mqan_serving.service.adapters import Adapters
+    from mqan_serving.settings import load_settings
+
+    return Adapters(load_settings().adapters, engine.bundle.sha256, engine.reader.text_width)
 
 
 class ServerAnswerer:

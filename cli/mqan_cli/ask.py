@@ -74,6 +74,8 @@ def ask(
     if file is not None and context is not None:
         raise typer.BadParameter("give --file once")
     fields = asked.fields_of(**given, max_answer_tokens=max_answer_tokens, explain=html is not None, parse=parse)
+    if given["adapter"] is not None and not questions:
+        questions = [""]  # it has its own
     if record is not None and (questions or fields):
         raise typer.BadParameter("its schema says all that is asked; leave the rest out", param_hint="--record")
     if record is None and not questions and not has_terminal():

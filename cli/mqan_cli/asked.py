@@ -29,6 +29,7 @@ _OPTIONS: Final[Mapping[str, _Value]] = {
         "help": "Labels to choose from: LABEL or LABEL=WHAT IT COVERS, separated by commas, or by semicolons if there "
         "is one.",
     }),
+    "adapter": (str, (), {"metavar": "NAME", "help": "Let this adapter choose, between labels of its own."}),
     "none": (bool, ("--none",), {"help": "None of the labels may be the answer, too."}),
     "yes_no": (bool, ("--yes-no",), {"help": "Answer with yes or no."}),
     "scale": (str, (), {"metavar": "LEVELS", "help": "Levels to choose from, low to high, separated by commas."}),
@@ -99,6 +100,10 @@ def fields_of(**given: Any) -> Document:
         asked[name] = read(asked[name])
         if not asked[name]:
             raise typer.BadParameter(f"name at least one {what}", param_hint=f"--{name}")
+    if "adapter" in asked:
+        if "choices" in asked:
+            raise typer.BadParameter("it has labels of its own: leave --choices out", param_hint="--adapter")
+        asked["choices"] = {"adapter": asked.pop("adapter")}
     for name in asked.get("sources", ()):
         if name not in tuple(Source):
             raise typer.BadParameter(f"{name} is no source; {', '.join(Source)} are", param_hint="--sources")
@@ -110,14 +115,17 @@ def for_client(asked: Mapping[str, Any]) -> "Asked":
     from mqan_client import Choice
 
     given = dict(asked)
-    if "choices" in given:
+    if isinstance(given.get("choices"), dict):
+        given |= given.pop("choices")
+    elif "choices" in given:
         given["choices"] = [c if isinstance(c, str) else Choice(**c) for c in given["choices"]]
     return cast("Asked", given)
 
 
 def texts_of(asked: Mapping[str, Any]) -> list[str]:
     """Return all that a question has to read: itself, its labels and what these cover."""
-    listed = [*asked.get("choices", ()), *asked.get("scale", ())]
+    choices = asked.get("choices", ())
+    listed = [*(() if isinstance(choices, dict) else choices), *asked.get("scale", ())]
     return [asked["question"], *(one if isinstance(one, str) else ": ".join(one.values()) for one in listed)]
 
 

@@ -15,6 +15,7 @@ from mqan_cli.answering import Provider
 from mqan_cli.ask import ask
 from mqan_cli.batch.command import InOrder, batch
 from mqan_cli.errors import CommandError
+from mqan_cli.labelled.adapting import adapt
 from mqan_cli.mcp.command import mcp
 from mqan_cli.sections import SECTION_OF, SectionedGroup
 from mqan_cli.show import escape_unknown_characters
@@ -38,6 +39,7 @@ def _verb(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
 
 _verb("ask")(ask)
 app.command("batch", cls=InOrder, rich_help_panel=SECTION_OF["batch"])(batch)
+_verb("adapt")(adapt)
 _verb("mcp")(mcp)
 _verb("embed")(training_verbs.embed)
 _verb("train")(training_verbs.train)

@@ -75,7 +75,7 @@ class Engine:
         content = bundle.read_graph(graphs.decoder_step)
         step = open_here(content, graphs.decoder_step, list(axes), outputs)
         self.provider: str = step.get_providers()[0]
-        self._temperatures = Temperatures(bundle.manifest.calibration)
+        self.temperatures = Temperatures(bundle.manifest.calibration)
         lengths = {"D": sizes.width, "H": sizes.num_heads, "W": sizes.head_width, "V": sizes.num_generated}
         lengths |= {"F": self.reader.num_fields, **FIXED}
         of_loop = (step, constants, state, lengths, self.reader.shared)
@@ -220,11 +220,18 @@ class Engine:
     def write(self, ended: Ended) -> Answer:
         """Turn what was decoded into text, with the sources of its words."""
         row, request, vocabulary = ended.row, ended.row.request.request, self.bundle.vocabulary
+        if ended.steps.masses is None:  # a model without choices and refusals
+            return attribute(ended.steps.trace, request, vocabulary, row.max_answer_tokens)
+        return finish(self.decoded(ended), request, vocabulary, self.temperatures, row.max_answer_tokens)
+
+    def decoded(self, ended: Ended) -> Decoded:
+        """Return what was decoded of a request by a model with a pretrained reader."""
+        row, request = ended.row, ended.row.request.request
         trace, masses_Q, attention_C = ended.steps
-        if masses_Q is None or attention_C is None:  # a model without choices and refusals
-            return attribute(trace, request, vocabulary, row.max_answer_tokens)
+        if masses_Q is None or attention_C is None:
+            raise ValueError("a model of the paper decides between no choices")
         first = len(request.question_tokens)  # of the choices' separators
-        decoded = Decoded(
+        return Decoded(
             trace,
             masses_Q[first : first + len(request.choices)].tolist(),
             attention_C[: request.num_context_tokens],
@@ -232,8 +239,8 @@ class Engine:
             row.pointers,
             row.evidence,
             len(row.request.windows),
+            row.text_vector,
         )
-        return finish(decoded, request, vocabulary, self._temperatures, row.max_answer_tokens)
 
     def _read_decided(self, row: Row, trace: Trace, first: int) -> list[AnswerToken]:
         if row.request.request.options.may_be_withheld:

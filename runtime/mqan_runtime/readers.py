@@ -71,6 +71,7 @@ class PieceReader:
         self.targets = _targets(sizes.num_layers)
         self.refusal_offset = bundle.manifest.refusal_offset
         self.on_device: Callable[[PieceReader, Sequence[str], Sequence[Window]], WindowsRead] | None = None
+        self.text_width = sizes.reader_width if bundle.manifest.has_text_vector else sizes.width
         self._vocabulary, self._layout = bundle.vocabulary, Layout(bundle.word_pieces)
         self._num_together = num_together
 
@@ -78,7 +79,7 @@ class PieceReader:
         """Tokenise a request; refuse one that is blank, too long for a window, or makes no sense."""
         request = read_question(self._vocabulary, context, question, options, check)
         windows = self._layout.windows(request.question_tokens, request.choice_tokens, request.context_tokens)
-        return ReadRequest(request, tuple(windows))
+        return ReadRequest(request, tuple(windows), wants_text_vector=options.adapter is not None)
 
     def read(self, rows: Sequence[Row], begin: Begin) -> Generator[None, None, Decoding]:
         """Read rows, and return them before their first step.
@@ -110,6 +111,9 @@ class PieceReader:
         null = self._sum_up(rows, read, [n for n, _ in flat], decoding)
         for n, row in enumerate(rows):
             _keep(row, read, words, n, float(null[n, 0]))
+            if row.request.wants_text_vector and row.text_vector is None:  # of a bundle that was exported without it
+                context_CD = decoding.read("context")[n, : requests[n].num_context_tokens]
+                row.text_vector = _of_length_1(context_CD.sum(axis=0))
         return decoding
 
     def _wanted(self, rows: Sequence[Row]) -> list[str]:
@@ -136,8 +140,12 @@ class PieceReader:
             for n, row in enumerate(rows):
                 total = vectors[[owner == n for owner in owners]].sum(axis=0)
                 if row.request.wants_text_vector:
-                    row.text_vector = total / max(float(np.linalg.norm(total)), 1e-6)
+                    row.text_vector = _of_length_1(total)
         return null_BX
+
+
+def _of_length_1(vector: Array) -> Array:
+    return vector / max(float(np.linalg.norm(vector)), 1e-6)
 
 
 class WindowsRead:
@@ -283,6 +291,7 @@ class WordReader:
 
     num_fields: Final = NUM_PLAIN_FIELDS
     left_out: Final = NOT_OF_WORDS
+    text_width: Final = 0  # it gives no vector of a text
 
     def __init__(self, bundle: Bundle, graphs: Graphs, open_graph: Open) -> None:
         if bundle.vectors is None:

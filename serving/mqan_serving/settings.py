@@ -57,6 +57,11 @@ class Settings(BaseSettings):
         description="Names, separated by commas, by which decision APIs may ask for the model beside its own; * stands "
         "for any characters. By default those that TypeSafe and OpenRouter tell their users to pin.",
     )
+    adapters: Path | None = Field(
+        None,
+        description="Folder of adapters, made by `mqan adapt`, that questions may name. Its files are read again when "
+        "they change. Unset: none.",
+    )
     num_threads: int = Field(
         1, ge=1, le=256, description="Threads that answer on a CPU, each with its own batch: one for each spare core."
     )

@@ -145,7 +145,7 @@ def serve_it(folder: Path) -> str | None:
     assert 0 <= answer.probability <= 1
     metrics = Metrics()
     service: Service = Service(engine, Settings(), meter=metrics)
-    documents = model_document(service.model), document_of(answer, service.model)
+    documents = model_document(service.model, []), document_of(answer, service.model)
     told = [*(to_json(document, inf_nan_mode="null").decode() for document in documents), metrics.render().decode()]
     assert json.loads(told[0])["model"]["name"] == service.model.name
     assert all(math.isfinite(score.value) for score in service.model.scores)

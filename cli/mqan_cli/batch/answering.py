@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from mqan_cli.answering import explain, open_client
+from mqan_cli.answering import explain, open_adapters, open_client
 from mqan_cli.asked import Document, for_client
 from mqan_cli.batch.inputs import Row
 from mqan_cli.batch.plan import Plan
@@ -62,6 +62,7 @@ class Worker:
 
         self._engine = Engine.open(folder, provider="cpu")
         self._questions = plan.questions
+        self._adapters = open_adapters(self._engine)
         self._fields = () if plan.schema is None else tuple(read_schema(plan.schema))
 
     def answer(self, rows: Sequence[Row]) -> list[str]:
@@ -90,7 +91,9 @@ class Worker:
         from mqan_serving.contract.questions import Question
         from mqan_serving.records.filling import RecordRequest, ask_fields
 
-        questions = [(name, Question(context=text, **asked)) for name, asked in self._questions.items()]
+        questions = [
+            (name, self._adapters.adapt(Question(context=text, **asked))) for name, asked in self._questions.items()
+        ]
         of_fields = ask_fields(RecordRequest(text, self._fields, None))
         return [*questions, *zip((field.name for field in self._fields), of_fields, strict=True)]
 

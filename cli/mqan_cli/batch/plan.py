@@ -77,8 +77,9 @@ def _of_options(given: Sequence[tuple[str, Any]]) -> dict[str, Document]:
 
 def _question_of(entry: Any) -> Document:
     asked: Document = {"question": entry} if isinstance(entry, str) else dict(entry)
-    if isinstance(asked.get("choices"), dict):  # each label with what it covers
-        told = dict(asked["choices"]).items()
+    choices = asked.get("choices")
+    if isinstance(choices, dict) and choices.keys() != {"adapter"}:  # each label with what it covers
+        told = choices.items()
         asked["choices"] = [{"label": label, "description": what} if what else label for label, what in told]
     return asked
 
@@ -100,14 +101,16 @@ def check_plan(plan: Plan) -> None:
     from pydantic import ValidationError
 
     from mqan_core.errors import InputError
-    from mqan_serving.contract.questions import Question
+    from mqan_serving.contract.questions import AdapterField, Question
     from mqan_serving.records.schema import read_schema as read_fields
 
     name = "--schema"
     try:
         _ = plan.schema is not None and list(read_fields(plan.schema))
         for name in plan.questions:
-            Question(context="-", **plan.questions[name]).options.check()
+            question = Question(context="-", **plan.questions[name])
+            if not isinstance(question.choices, AdapterField):  # who answers knows its labels
+                question.options.check()
     except InputError as error:
         _refuse(f"{error.message} {error.hint}", name)
     except ValidationError as error:

@@ -51,34 +51,34 @@ def _sentences(scores: dict[str, Any]) -> tuple[str, str]:
     low, high = scores["interval"]
     left = "".join(f"; {count} left out: {reason}" for reason, count in scores["left_out"].items())
     right = (
-        f"{_share(scores['accuracy'])} of {scores['rows']} rows are answered rightly "
-        f"({_share(low)} to {_share(high)} with 95 % confidence), F1 {_share(scores['f1'])}{left}"
+        f"{share(scores['accuracy'])} of {scores['rows']} rows are answered rightly "
+        f"({share(low)} to {share(high)} with 95 % confidence), F1 {share(scores['f1'])}{left}"
     )
-    found, wanted = scores["threshold"], _share(scores["wanted"])
+    found, wanted = scores["threshold"], share(scores["wanted"])
     if found is None:
         return right, f"No {LEAST} leaves answers of which {wanted} are right."
     how = f"With {LEAST} {found['threshold']:.4f}" if found["threshold"] else f"Without {LEAST}"
     rows = f"{found['rows']} of {scores['rows']} rows are answered"
-    return right, f"{how}, {rows}, {_share(found['accuracy'])} of them rightly; {wanted} is wanted."
+    return right, f"{how}, {rows}, {share(found['accuracy'])} of them rightly; {wanted} is wanted."
 
 
 def _tables(scores: dict[str, Any]) -> Iterator[tuple[str, list[list[str]]]]:
     """Yield the tables: a heading, and the rows, the first of which names the columns."""
     if scores["labels"]:
         columns = ("precision", "recall", "f1")
-        lines = [[o["label"], str(o["rows"]), *(_share(o[name]) for name in columns)] for o in scores["labels"]]
+        lines = [[o["label"], str(o["rows"]), *(share(o[name]) for name in columns)] for o in scores["labels"]]
         yield "Each label", [["label", "rows", *columns], *lines]
     pairs = [(n, gold, said) for gold, of in scores["confusion"].items() for said, n in of.items() if gold != said]
     if pairs:
         worst = sorted(pairs, key=lambda pair: -pair[0])[:_CONFUSED]
         yield "Most often confused", [["right", "answered", "rows"], *([g, s, str(n)] for n, g, s in worst)]
     bins = [
-        [f"{b['from']:.2f} to {b['to']:.2f}", str(b["rows"]), f"{b['probability']:.2f}", _share(b["accuracy"])]
+        [f"{b['from']:.2f} to {b['to']:.2f}", str(b["rows"]), f"{b['probability']:.2f}", share(b["accuracy"])]
         for b in scores["calibration"]
     ]
     heading = f"Probability and truth; calibration error {scores['calibration_error']:.2f}"
     yield heading, [["probability", "rows", "mean", "right"], *bins]
-    curve = [[f"{at['threshold']:.2f}", _share(at["answered"]), _share(at["accuracy"])] for at in scores["curve"]]
+    curve = [[f"{at['threshold']:.2f}", share(at["answered"]), share(at["accuracy"])] for at in scores["curve"]]
     yield "What a least probability leaves", [[LEAST, "answered", "right of them"], *curve]
 
 
@@ -87,16 +87,21 @@ def _lines(scores: dict[str, Any]) -> Iterator[str]:
     yield first
     for heading, rows in _tables(scores):
         yield f"\n{heading}\n"
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        for row in rows:
-            cells = [cell.rjust(w) if i else cell.ljust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))]
-            yield f"  {'  '.join(cells)}"
+        yield from aligned(rows)
     yield f"\n{last}"
     if scores["wrong"]:
         yield f"\nWrong: {len(scores['wrong'])}, the surest first"
     for one in scores["wrong"][:_WRONG]:
         yield f"\n  row {one['number']}: {_told(one['said'])} ({one['probability']:.2f}), not {_told(one['gold'])}"
         yield f"    {_excerpt(one)}"
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a table."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [cell.rjust(w) if i else cell.ljust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))]
+        yield f"  {'  '.join(cells)}"
 
 
 def _page(scores: dict[str, Any]) -> str:
@@ -129,5 +134,6 @@ def _told(labels: Sequence[str]) -> str:
     return "; ".join(labels) or "no answer"
 
 
-def _share(value: float | None) -> str:
+def share(value: float | None) -> str:
+    """Return a share as it is shown."""
     return "-" if value is None else f"{100 * value:.1f} %"

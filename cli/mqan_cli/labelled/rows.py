@@ -11,7 +11,7 @@ from typing import Any, Final
 import typer
 
 from mqan_cli.answering import find_folder, find_server
-from mqan_cli.asked import Document, read_choices
+from mqan_cli.asked import Document, fields_of, read_choices
 from mqan_cli.batch.answering import ROWS_TOGETHER, Worker, by_processes, by_server
 from mqan_cli.batch.inputs import Row
 from mqan_cli.batch.plan import Plan, check_plan
@@ -73,6 +73,7 @@ def read_task(
     question: str | None,
     labels: str | None,
     none: bool,
+    scale: str | None = None,
 ) -> Task:
     """Return what is asked; the labels are those of the column ``label`` and those that ``labels`` describes."""
     columns = [column for column in (label, answer, yes_no) if column is not None]
@@ -91,19 +92,28 @@ def read_task(
         if wrong := {one for one in found if one.casefold() not in _VERDICTS}:
             raise typer.BadParameter(f"{min(wrong)!r} in its column is neither yes nor no", param_hint="--yes-no")
         return Task(column, {"question": question, "yes_no": True}, ("yes", "no"), none)
+    if scale is not None:
+        levels = fields_of(scale=scale)["scale"]
+        if wrong := found - set(levels):
+            raise typer.BadParameter(f"{min(wrong)!r} in its column is none of them", param_hint="--scale")
+        return Task(column, {"question": question or _question(column), "scale": levels}, tuple(levels), none)
     described = read_choices(labels or "")
     choices = {one if isinstance(one, str) else one["label"]: one for one in described}
     choices |= {one: one for one in sorted(found - choices.keys())}
     if not 2 <= len(choices) <= _MOST_LABELS:
         told = f"its column has {len(choices)} labels; 2 to {_MOST_LABELS} can be asked for"
         raise typer.BadParameter(told, param_hint="--label")
-    asked: Document = {"question": question or f"Which {column.replace('_', ' ')}?"}
+    asked: Document = {"question": question or _question(column)}
     asked |= {"choices": list(choices.values())}
     if any(len(_labels(cell)) > 1 for cell in cells):
         asked["multiple"] = True
     elif none:
         asked["none"] = True
     return Task(column, asked, tuple(choices), none)
+
+
+def _question(column: str) -> str:
+    return f"Which {column.replace('_', ' ')}?"
 
 
 def judge_rows(

@@ -19,6 +19,7 @@ from mqan_client.errors import (
 )
 from mqan_client.questions import AskedQuestion, Choice
 from mqan_client.results import (
+    AdapterVersion,
     Alternative,
     Answer,
     AnswerSpan,
@@ -49,6 +50,7 @@ from mqan_client.tables import answer_column, record_column
 from mqan_client.transport import Retries
 
 __all__ = [
+    "AdapterVersion",
     "Alternative",
     "Answer",
     "AnswerSpan",

@@ -57,6 +57,8 @@ def document_of(result: Any) -> Any:
     document: Document = {}
     for field in fields(result):
         value = document_of(getattr(result, field.name))
+        if value is None and "absent" in field.metadata:
+            continue
         document |= value if "flat" in field.metadata else {field.metadata.get("name", field.name): value}
     last = ("windows", "model") if isinstance(result, Answer) else ()
     return document | {name: document.pop(name) for name in last}

@@ -37,6 +37,7 @@ class Asked(TypedDict, total=False):
 
     max_answer_tokens: int | None
     choices: Sequence[str | Choice] | None  # labels, or labels with descriptions
+    adapter: str | None  # the name of one that the server has, instead of choices
     multiple: bool  # several of them may be right
     yes_no: bool
     scale: Sequence[str] | None  # levels, low to high
@@ -69,7 +70,11 @@ def question_document(question: str, asked: Asked) -> Document:
         near = get_close_matches(min(unknown), Asked.__annotations__, n=1)
         raise unsendable(f"there is no option {min(unknown)}{'; did you mean ' + near[0] + '?' if near else '.'}")
     try:
-        if "choices" in given:
+        if (adapter := given.pop("adapter", None)) is not None:
+            if "choices" in given:
+                raise unsendable("an adapter has labels of its own: leave `choices` out.")
+            given["choices"] = {"adapter": adapter}
+        elif "choices" in given:
             given["choices"] = [asdict(c if isinstance(c, Choice) else Choice(c)) for c in given["choices"]]
         if "sources" in given:
             given["sources"] = [Source(source).value for source in given["sources"]]

@@ -79,6 +79,14 @@ class ModelVersion:
 
 
 @dataclass(frozen=True, slots=True)
+class AdapterVersion:
+    """Identity of an adapter: its name, and the hash of its file."""
+
+    name: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
     """A place of the context that answers, or decides for a label, and how likely it does."""
 
@@ -200,6 +208,7 @@ class Answer:
         windows: windows of the context that were read.
         places: with ``all``, every place that answers, in the order of the text.
         alternatives: the next best quotations, the likeliest first.
+        adapter: that decided between the choices.
         parsed: what the answer was read as; None where it is not of that form, as ``parse_error`` says.
     """
 
@@ -221,6 +230,7 @@ class Answer:
     steps: tuple[Step, ...] = ()
     parsed: ParsedQuery | ParsedState | None = None
     parse_error: str | None = None
+    adapter: AdapterVersion | None = field(default=None, metadata={"absent": True})
 
     def citations(self, document_title: str | None = None, document_index: int = 0) -> list[dict[str, Any]]:
         """Return the quotations of the context in the shape of Anthropic's citations (``char_location``).

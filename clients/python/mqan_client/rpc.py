@@ -109,6 +109,8 @@ def _message(name: str, request: Document) -> Message:
 def _asked(question: Document) -> dict[str, Any]:
     """Return the fields of a question's message: names in small letters are those of the contract."""
     asked = dict(question)
+    if isinstance(asked.get("choices"), dict):
+        asked |= asked.pop("choices")
     if "sources" in asked:
         asked["sources"] = [f"SOURCE_{name.upper()}" for name in asked["sources"]]
     if "parse" in asked:

@@ -4,7 +4,7 @@ Its stages, and why they are in this order:
 
 1. decide: what the trace says: a label, a refusal or words with their sources (``decide.py``);
 2. calibrate: how often such answers are right, which never changes which of several is the likeliest
-   (``calibration.py``);
+   (``calibration.py``); an adapter is told that of each label, and decides in the trace's place (``adapter.py``);
 3. quote: where quotations are asked for they take the answer's place, by their own scores (``quotations.py``);
 4. explain: what each step of the answer looked at (``explain.py``);
 5. complete: what the options make of the calibrated probabilities: several labels, expected values, a least
@@ -16,11 +16,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from mqan_core.answer.calibration import Temperatures
+import numpy as np
+import numpy.typing as npt
+
+from mqan_core.answer.adapter import Adapter
+from mqan_core.answer.calibration import Temperatures, kind_of
 from mqan_core.answer.decide import Trace, decide
 from mqan_core.answer.evidence import Attended, Evidence, find_evidence
 from mqan_core.answer.explain import Pointers, Weights, explain_choice, explain_quotation, explain_words
 from mqan_core.answer.quotations import QuotationScores, quote
+from mqan_core.answer.trace import TraceField
 from mqan_core.answer.types import Answer, ChoiceProbability, StepExplanation
 from mqan_core.ask.request import Request
 from mqan_core.text.vocab import Vocabulary
@@ -40,23 +45,49 @@ class Decoded:
     pointers: Sequence[Pointers] | None = None  # of each step, where the answer is to be explained
     evidence: Evidence | None = None  # which words decide for which choice; without it those attended to
     num_windows: int = 1  # that the context was read in
+    text_vector: npt.NDArray[np.float32] | None = None  # what the text is about, where an adapter asks
 
 
 def finish(
     decoded: Decoded, request: Request, vocabulary: Vocabulary, temperatures: Temperatures, max_answer_tokens: int
 ) -> Answer:
     options = request.options
+    adapter = options.adapter
+    if adapter is not None:
+        decoded = _adapted(adapter, decoded, request, temperatures)
     answer = decide(
         *(decoded.trace, decoded.masses, request, vocabulary, max_answer_tokens), may_be_none=options.may_be_none
     )
     # without the step at which an answer that is too long would have gone on
     num_steps = max(1, len(answer.tokens) + (not answer.truncated))
-    answer = temperatures.calibrate(answer)
+    answer = temperatures.calibrate(answer) if adapter is None else replace(answer, adapter=adapter.version)
     if decoded.scores is not None:
         answer = quote(answer, decoded.scores, options, request, max_answer_tokens)
     if decoded.pointers is not None:
         answer = replace(answer, explanation=_explain(decoded, decoded.pointers[:num_steps], request, vocabulary))
     return _complete(replace(answer, num_windows=decoded.num_windows), request, decoded)
+
+
+def prior_of(decoded: Decoded, request: Request, temperatures: Temperatures) -> list[float]:
+    """Return what the model says of each choice, calibrated: of itself where several can be right, else the refusal's.
+
+    The masses are in the order of the request, the refusal's is the last.
+    """
+    refusal = float(decoded.trace[0, TraceField.REFUSAL])
+    if request.options.multiple:
+        return list(temperatures.against_refusal(decoded.masses, refusal))
+    kind = kind_of([choice.label for choice in request.choices], multiple=False)
+    masses, refusal = temperatures.masses(kind, decoded.masses, refusal)
+    return [*masses, refusal]
+
+
+def _adapted(adapter: Adapter, decoded: Decoded, request: Request, temperatures: Temperatures) -> Decoded:
+    if decoded.text_vector is None:
+        raise ValueError("an adapter needs the vector of the text")
+    masses, refusal = adapter.masses(prior_of(decoded, request, temperatures), decoded.text_vector)
+    trace = decoded.trace.copy()
+    trace[0, TraceField.REFUSAL] = refusal
+    return replace(decoded, trace=trace, masses=masses)
 
 
 def _explain(

@@ -121,6 +121,14 @@ class ParsedState:
 
 
 @dataclass(frozen=True, slots=True)
+class AdapterVersion:
+    """The name of an adapter, and the hash of its file."""
+
+    name: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """An answer with its sources.
 
@@ -148,6 +156,7 @@ class Answer:
     may_be_none: bool = False  # none of the choices could be the answer, so that all probabilities sum to 1
     parsed: ParsedQuery | ParsedState | None = None
     parse_error: str | None = None
+    adapter: AdapterVersion | None = None  # that decided between the choices
 
     @property
     def shares(self) -> tuple[float, ...]:

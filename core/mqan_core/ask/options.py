@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mqan_core.answer.adapter import Adapter
 from mqan_core.answer.types import Source
 from mqan_core.errors import InputError
 from mqan_core.example import Choice
@@ -31,6 +32,7 @@ class Options:
     refuses: bool = True  # one quotation may be none, where the text does not say; otherwise the likeliest is given
     reads_lists: bool = True  # labels that the question lists are choices
     none: bool = False  # none of the choices may be the answer; see ``may_be_none``
+    adapter: Adapter | None = None  # decides between the choices, which are its own
 
     @property
     def may_be_withheld(self) -> bool:

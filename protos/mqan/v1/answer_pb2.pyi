@@ -28,7 +28,7 @@ SOURCE_QUESTION: Source
 SOURCE_VOCABULARY: Source
 
 class AnswerRequest(_message.Message):
-    __slots__ = ("context", "question", "max_answer_tokens", "choices", "multiple", "yes_no", "scale", "sources", "min_probability", "contiguous", "all", "alternatives", "explain", "parse", "none")
+    __slots__ = ("context", "question", "max_answer_tokens", "choices", "multiple", "yes_no", "scale", "sources", "min_probability", "contiguous", "all", "alternatives", "explain", "parse", "none", "adapter")
     CONTEXT_FIELD_NUMBER: _ClassVar[int]
     QUESTION_FIELD_NUMBER: _ClassVar[int]
     MAX_ANSWER_TOKENS_FIELD_NUMBER: _ClassVar[int]
@@ -44,6 +44,7 @@ class AnswerRequest(_message.Message):
     EXPLAIN_FIELD_NUMBER: _ClassVar[int]
     PARSE_FIELD_NUMBER: _ClassVar[int]
     NONE_FIELD_NUMBER: _ClassVar[int]
+    ADAPTER_FIELD_NUMBER: _ClassVar[int]
     context: str
     question: str
     max_answer_tokens: int
@@ -59,7 +60,8 @@ class AnswerRequest(_message.Message):
     explain: bool
     parse: ParseKind
     none: bool
-    def __init__(self, context: _Optional[str] = ..., question: _Optional[str] = ..., max_answer_tokens: _Optional[int] = ..., choices: _Optional[_Iterable[_Union[Choice, _Mapping]]] = ..., multiple: _Optional[bool] = ..., yes_no: _Optional[bool] = ..., scale: _Optional[_Iterable[str]] = ..., sources: _Optional[_Iterable[_Union[Source, str]]] = ..., min_probability: _Optional[float] = ..., contiguous: _Optional[bool] = ..., all: _Optional[bool] = ..., alternatives: _Optional[int] = ..., explain: _Optional[bool] = ..., parse: _Optional[_Union[ParseKind, str]] = ..., none: _Optional[bool] = ...) -> None: ...
+    adapter: str
+    def __init__(self, context: _Optional[str] = ..., question: _Optional[str] = ..., max_answer_tokens: _Optional[int] = ..., choices: _Optional[_Iterable[_Union[Choice, _Mapping]]] = ..., multiple: _Optional[bool] = ..., yes_no: _Optional[bool] = ..., scale: _Optional[_Iterable[str]] = ..., sources: _Optional[_Iterable[_Union[Source, str]]] = ..., min_probability: _Optional[float] = ..., contiguous: _Optional[bool] = ..., all: _Optional[bool] = ..., alternatives: _Optional[int] = ..., explain: _Optional[bool] = ..., parse: _Optional[_Union[ParseKind, str]] = ..., none: _Optional[bool] = ..., adapter: _Optional[str] = ...) -> None: ...
 
 class Choice(_message.Message):
     __slots__ = ("label", "description")
@@ -70,7 +72,7 @@ class Choice(_message.Message):
     def __init__(self, label: _Optional[str] = ..., description: _Optional[str] = ...) -> None: ...
 
 class AnswerResponse(_message.Message):
-    __slots__ = ("answer", "probability", "tokens", "spans", "truncated", "model", "answered", "confidence", "choices", "chosen", "expected", "windows", "places", "alternatives", "steps", "query", "state", "parse_error", "none")
+    __slots__ = ("answer", "probability", "tokens", "spans", "truncated", "model", "answered", "confidence", "choices", "chosen", "expected", "windows", "places", "alternatives", "steps", "query", "state", "parse_error", "none", "adapter")
     ANSWER_FIELD_NUMBER: _ClassVar[int]
     PROBABILITY_FIELD_NUMBER: _ClassVar[int]
     TOKENS_FIELD_NUMBER: _ClassVar[int]
@@ -90,6 +92,7 @@ class AnswerResponse(_message.Message):
     STATE_FIELD_NUMBER: _ClassVar[int]
     PARSE_ERROR_FIELD_NUMBER: _ClassVar[int]
     NONE_FIELD_NUMBER: _ClassVar[int]
+    ADAPTER_FIELD_NUMBER: _ClassVar[int]
     answer: str
     probability: float
     tokens: _containers.RepeatedCompositeFieldContainer[AnswerToken]
@@ -109,7 +112,8 @@ class AnswerResponse(_message.Message):
     state: ParsedState
     parse_error: str
     none: float
-    def __init__(self, answer: _Optional[str] = ..., probability: _Optional[float] = ..., tokens: _Optional[_Iterable[_Union[AnswerToken, _Mapping]]] = ..., spans: _Optional[_Iterable[_Union[AnswerSpan, _Mapping]]] = ..., truncated: _Optional[bool] = ..., model: _Optional[_Union[ModelVersion, _Mapping]] = ..., answered: _Optional[bool] = ..., confidence: _Optional[float] = ..., choices: _Optional[_Iterable[_Union[ChoiceProbability, _Mapping]]] = ..., chosen: _Optional[_Iterable[str]] = ..., expected: _Optional[float] = ..., windows: _Optional[int] = ..., places: _Optional[_Iterable[_Union[Place, _Mapping]]] = ..., alternatives: _Optional[_Iterable[_Union[Alternative, _Mapping]]] = ..., steps: _Optional[_Iterable[_Union[Step, _Mapping]]] = ..., query: _Optional[_Union[ParsedQuery, _Mapping]] = ..., state: _Optional[_Union[ParsedState, _Mapping]] = ..., parse_error: _Optional[str] = ..., none: _Optional[float] = ...) -> None: ...
+    adapter: AdapterVersion
+    def __init__(self, answer: _Optional[str] = ..., probability: _Optional[float] = ..., tokens: _Optional[_Iterable[_Union[AnswerToken, _Mapping]]] = ..., spans: _Optional[_Iterable[_Union[AnswerSpan, _Mapping]]] = ..., truncated: _Optional[bool] = ..., model: _Optional[_Union[ModelVersion, _Mapping]] = ..., answered: _Optional[bool] = ..., confidence: _Optional[float] = ..., choices: _Optional[_Iterable[_Union[ChoiceProbability, _Mapping]]] = ..., chosen: _Optional[_Iterable[str]] = ..., expected: _Optional[float] = ..., windows: _Optional[int] = ..., places: _Optional[_Iterable[_Union[Place, _Mapping]]] = ..., alternatives: _Optional[_Iterable[_Union[Alternative, _Mapping]]] = ..., steps: _Optional[_Iterable[_Union[Step, _Mapping]]] = ..., query: _Optional[_Union[ParsedQuery, _Mapping]] = ..., state: _Optional[_Union[ParsedState, _Mapping]] = ..., parse_error: _Optional[str] = ..., none: _Optional[float] = ..., adapter: _Optional[_Union[AdapterVersion, _Mapping]] = ...) -> None: ...
 
 class ParsedQuery(_message.Message):
     __slots__ = ("select", "aggregation", "conditions", "sql")
@@ -408,7 +412,7 @@ class GetModelRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class GetModelResponse(_message.Message):
-    __slots__ = ("model", "sha256", "provider", "limits", "num_generated", "num_words", "scores", "server_version", "questions")
+    __slots__ = ("model", "sha256", "provider", "limits", "num_generated", "num_words", "scores", "server_version", "questions", "adapters")
     MODEL_FIELD_NUMBER: _ClassVar[int]
     SHA256_FIELD_NUMBER: _ClassVar[int]
     PROVIDER_FIELD_NUMBER: _ClassVar[int]
@@ -418,6 +422,7 @@ class GetModelResponse(_message.Message):
     SCORES_FIELD_NUMBER: _ClassVar[int]
     SERVER_VERSION_FIELD_NUMBER: _ClassVar[int]
     QUESTIONS_FIELD_NUMBER: _ClassVar[int]
+    ADAPTERS_FIELD_NUMBER: _ClassVar[int]
     model: ModelVersion
     sha256: str
     provider: str
@@ -427,7 +432,34 @@ class GetModelResponse(_message.Message):
     scores: _containers.RepeatedCompositeFieldContainer[Score]
     server_version: str
     questions: _containers.RepeatedCompositeFieldContainer[AcceptedQuestion]
-    def __init__(self, model: _Optional[_Union[ModelVersion, _Mapping]] = ..., sha256: _Optional[str] = ..., provider: _Optional[str] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., num_generated: _Optional[int] = ..., num_words: _Optional[int] = ..., scores: _Optional[_Iterable[_Union[Score, _Mapping]]] = ..., server_version: _Optional[str] = ..., questions: _Optional[_Iterable[_Union[AcceptedQuestion, _Mapping]]] = ...) -> None: ...
+    adapters: _containers.RepeatedCompositeFieldContainer[Adapter]
+    def __init__(self, model: _Optional[_Union[ModelVersion, _Mapping]] = ..., sha256: _Optional[str] = ..., provider: _Optional[str] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., num_generated: _Optional[int] = ..., num_words: _Optional[int] = ..., scores: _Optional[_Iterable[_Union[Score, _Mapping]]] = ..., server_version: _Optional[str] = ..., questions: _Optional[_Iterable[_Union[AcceptedQuestion, _Mapping]]] = ..., adapters: _Optional[_Iterable[_Union[Adapter, _Mapping]]] = ...) -> None: ...
+
+class AdapterVersion(_message.Message):
+    __slots__ = ("name", "sha256")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SHA256_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    sha256: str
+    def __init__(self, name: _Optional[str] = ..., sha256: _Optional[str] = ...) -> None: ...
+
+class Adapter(_message.Message):
+    __slots__ = ("name", "sha256", "question", "labels", "multiple", "scale", "rows")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SHA256_FIELD_NUMBER: _ClassVar[int]
+    QUESTION_FIELD_NUMBER: _ClassVar[int]
+    LABELS_FIELD_NUMBER: _ClassVar[int]
+    MULTIPLE_FIELD_NUMBER: _ClassVar[int]
+    SCALE_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    sha256: str
+    question: str
+    labels: _containers.RepeatedScalarFieldContainer[str]
+    multiple: bool
+    scale: bool
+    rows: int
+    def __init__(self, name: _Optional[str] = ..., sha256: _Optional[str] = ..., question: _Optional[str] = ..., labels: _Optional[_Iterable[str]] = ..., multiple: _Optional[bool] = ..., scale: _Optional[bool] = ..., rows: _Optional[int] = ...) -> None: ...
 
 class AcceptedQuestion(_message.Message):
     __slots__ = ("task", "question", "context", "labels")

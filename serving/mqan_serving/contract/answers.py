@@ -69,6 +69,8 @@ def document_of(
         "windows": answer.num_windows,
         "model": version_of(model),
     }
+    if answer.adapter is not None:
+        document["adapter"] = {"name": answer.adapter.name, "sha256": answer.adapter.sha256}
     return document | {"citations": cite(answer, text_index, text_id)} if is_cited else document
 
 

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from mqan_serving.contract.model import Document, ItemErrorDocument, ModelVersionDocument
+from mqan_serving.contract.model import AdapterVersionDocument, Document, ItemErrorDocument, ModelVersionDocument
 
 
 class SpanDocument(Document):
@@ -207,6 +207,11 @@ class AnswerDocument(Document):
     parse_error: str | None = Field(description="With `parse`, why the answer could not be read; null where it could.")
     windows: int = Field(description="Windows of the context that were read, each of up to 384 word pieces.")
     model: ModelVersionDocument
+    adapter: AdapterVersionDocument | None = Field(
+        default=None,
+        exclude_if=lambda found: found is None,
+        description="The adapter that decided between the choices; absent without one.",
+    )
     citations: list[CitationDocument] | None = Field(
         default=None,
         exclude_if=lambda found: found is None,

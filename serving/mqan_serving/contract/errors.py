@@ -50,6 +50,8 @@ ERRORS: Mapping[str, ErrorKind] = MappingProxyType(
         "incompatible_options": ErrorKind(422, _INVALID, "Leave one of the fields out."),
         "senseless_combination": ErrorKind(422, _INVALID, "Leave one of the fields out."),  # its name before 0.18
         "option_out_of_range": ErrorKind(422, _INVALID, "Choose a number in the accepted range."),
+        "unknown_adapter": ErrorKind(422, _INVALID, "GET /v1/model lists the adapters; mqan adapt makes one."),
+        "unusable_adapter": ErrorKind(422, _INVALID, "Make it anew with mqan adapt, or leave it out."),
         "option_not_supported": ErrorKind(422, _INVALID, "Leave the field out, or serve a model that supports it."),
         # Of models of fixed tasks, which are served no more: part of the contract.
         "unknown_question": ErrorKind(422, _INVALID, "GET /v1/model lists the questions of a model of fixed tasks."),

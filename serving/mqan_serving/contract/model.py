@@ -96,6 +96,23 @@ class AcceptedQuestionDocument(Document):
     labels: list[str] = Field(description="Its classes.", examples=[["entailment", "not entailment"]])
 
 
+class AdapterVersionDocument(Document):
+    """Identity of an adapter."""
+
+    name: str = Field(examples=["support-teams"])
+    sha256: str = Field(description="SHA-256 of its file.", examples=["5f0c" * 16])
+
+
+class AdapterDocument(AdapterVersionDocument):
+    """An adapter that may be named as the choices of a question."""
+
+    question: str = Field(description="What it answers.", examples=["Which team?"])
+    labels: list[str] = Field(description="What it decides between.", examples=[["billing", "shipping"]])
+    multiple: bool = Field(description="Whether several labels can be right.")
+    scale: bool = Field(description="Whether the labels are levels, low to high.")
+    rows: int = Field(description="Rows that it was made of.", examples=[160])
+
+
 class ModelDocument(Document):
     """The served model and its limits."""
 
@@ -113,6 +130,7 @@ class ModelDocument(Document):
     questions: list[AcceptedQuestionDocument] = Field(
         description="The questions that a model of fixed tasks takes; empty of a model that takes any question."
     )
+    adapters: list[AdapterDocument] = Field(description="Adapters that can be used now.")
     server_version: str = Field(
         description="Version of the server's software; the model's own is in `model`.", examples=[__version__]
     )
@@ -143,7 +161,7 @@ def version_of(model: Named) -> dict[str, str]:
     return {"name": model.name, "version": model.version}
 
 
-def model_document(model: Model) -> dict[str, Any]:
+def model_document(model: Model, adapters: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the document of ``ModelDocument``."""
     return {
         "model": version_of(model),
@@ -154,5 +172,6 @@ def model_document(model: Model) -> dict[str, Any]:
         "num_words": model.num_words,
         "scores": [score.model_dump() for score in model.scores],
         "questions": [],
+        "adapters": adapters,
         "server_version": __version__,
     }

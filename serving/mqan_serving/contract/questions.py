@@ -9,9 +9,10 @@ from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 from pydantic_core import from_json
 
+from mqan_core.answer.adapter import Adapter
 from mqan_core.answer.types import Source
 from mqan_core.ask.options import ALL_SOURCES, MOST_ALTERNATIVES, MOST_CHOICES, MOST_LEVELS, YES_NO, Options
 from mqan_core.errors import InputError
@@ -23,7 +24,8 @@ from mqan_serving.contract.errors import refuse, shown_field
 
 _CHARS_OF_LABEL: Final = 200  # that are read in the time that a label takes beside its own
 _SAMPLE: Final = 4096  # characters of a text whose words are counted to estimate how many it has
-_FORMS: Final = ("str", "ChoiceField")  # pydantic's names for the forms of a choice
+# pydantic's names for the forms of choices
+_FORMS: Final = ("str", "ChoiceField", "list[union[str,ChoiceField]]", "AdapterField")
 _MOST_ENTRIES: Final = {"choices": MOST_CHOICES, "scale": MOST_LEVELS, "sources": len(ALL_SOURCES)}
 # The code of each kind of error that validation can report; the rest is a wrong type.
 _CODE_OF_PROBLEM: Final = {
@@ -47,15 +49,25 @@ class ChoiceField(BaseModel):
     )
 
 
+class AdapterField(BaseModel):
+    """An adapter that decides between its own labels."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    adapter: str = Field(description="Its name; `GET /v1/model` lists them.", examples=["support-teams"])
+
+
 class Question(BaseModel):
     """A question about a context."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    choices: list[str | ChoiceField] | None = Field(
+    choices: list[str | ChoiceField] | AdapterField | None = Field(
         default=None,
         description=f"A closed set of 1 to {MOST_CHOICES} labels to choose from. Their order does not matter. Without "
-        "them, labels that the question lists apart (`Choose from: a, b or c.`) are choices.",
+        "them, labels that the question lists apart (`Choose from: a, b or c.`) are choices. An adapter, which "
+        "`mqan adapt` makes of rows, has labels of its own, and its own question, which is read in the place of "
+        "`question`.",
         examples=[["billing", "shipping", {"label": "technical support", "description": "faults of the product"}]],
     )
     multiple: bool = Field(default=False, description="Whether several choices can be right: each is judged by itself.")
@@ -124,6 +136,12 @@ class Question(BaseModel):
         "as it is decided, then `answer` with the whole, or `error`.",
     )
 
+    _adapter: Adapter | None = PrivateAttr(None)
+
+    def use(self, adapter: Adapter) -> None:
+        """Let an adapter decide between the choices, which are its own."""
+        self._adapter = adapter
+
     @cached_property
     def options(self) -> Options:
         """The options that the fields stand for, whether or not they make sense together; or an ``InputError``."""
@@ -151,7 +169,8 @@ class Question(BaseModel):
             explain=self.explain,
             min_probability=self.min_probability,
             reads_lists=self.parse is None,
-            none=self.none,
+            none=self.none or (self._adapter is not None and self._adapter.head.none),
+            adapter=self._adapter,
         )
         if self.parse is not None:
             check_parse(options)
@@ -159,7 +178,8 @@ class Question(BaseModel):
 
     @property
     def labels(self) -> list[str]:
-        given = (*(self.choices or ()), *(self.scale or ()))
+        choices = None if isinstance(self.choices, AdapterField) else self.choices
+        given = (*(choices or ()), *(self.scale or ()))
         return [one if isinstance(one, str) else f"{one.label} {one.description}" for one in given]
 
     @property
@@ -180,6 +200,8 @@ class Question(BaseModel):
             return YES_NO
         if self.scale is not None:
             return tuple(Choice(level) for level in self.scale)
+        if isinstance(self.choices, AdapterField):
+            raise refuse("unknown_adapter", "choices", "There are no adapters here.")
         return tuple(
             Choice(choice) if isinstance(choice, str) else Choice(choice.label, choice.description)
             for choice in self.choices or ()
@@ -240,9 +262,10 @@ def question_of(document: dict[str, Any]) -> Question:
         return Question.model_validate(document)
     except ValidationError as error:
         problems = error.errors(include_url=False, include_input=False)
-    beside = [problem for problem in problems if problem["loc"][:2] == problems[0]["loc"][:2]]
-    problem = max(beside, key=lambda problem: len(problem["loc"]))  # of several forms, the one that fits best
-    raise _explain(problem["type"], problem["loc"], _AS_JSON.get(problem["type"], problem["msg"]))
+    found = [(tuple(part for part in problem["loc"] if part not in _FORMS), problem) for problem in problems]
+    beside = [(place, problem) for place, problem in found if place[:2] == found[0][0][:2]]
+    place, problem = max(beside, key=lambda one: len(one[0]))  # of several forms, the one that fits best
+    raise _explain(problem["type"], place, _AS_JSON.get(problem["type"], problem["msg"]))
 
 
 def check_lists(lengths: Mapping[str, int]) -> None:
@@ -282,7 +305,7 @@ def _path(place: Sequence[int | str]) -> str:
     for part in place:
         if isinstance(part, int):
             path += f"[{part}]"
-        elif _is_place(part) and part not in _FORMS:
+        elif _is_place(part):
             path += f".{part}" if path else part
     return path or "the body"
 

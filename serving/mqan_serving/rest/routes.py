@@ -195,7 +195,7 @@ def _add_own_routes(app: FastAPI, get_service: Callable[[], Service], dependenci
         return respond
 
     async def get_model() -> dict[str, Any]:
-        return model_document(get_service().model)
+        return model_document(get_service().model, get_service().adapters.documents())
 
     async def is_live() -> HealthDocument:
         get_service().check_live()

@@ -10,6 +10,7 @@ from google.protobuf.message import Message
 from pydantic_core import to_json
 
 from mqan.v1 import answer_pb2
+from mqan_serving.contract.errors import refuse
 from mqan_serving.contract.questions import Question, check_lists, question_of
 from mqan_serving.records.filling import RecordRequest, parse_schema
 
@@ -58,6 +59,11 @@ def _fields_of(message: Message) -> dict[str, Any]:
         elif field.message_type is not None:
             values = [_fields_of(part) for part in values]
         fields[field.name] = values if field.is_repeated else values[0]
+    if "adapter" in fields:
+        if "choices" in fields:
+            problem = "adapter has labels of its own, and there are choices."
+            raise refuse("incompatible_options", "choices", problem)
+        fields["choices"] = {"adapter": fields.pop("adapter")}
     return fields
 
 

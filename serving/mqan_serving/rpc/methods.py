@@ -111,7 +111,7 @@ class QuestionAnsweringMethods:
     async def GetModel(self, message: bytes, grpc_context: Context) -> answer_pb2.GetModelResponse:
         async def run(_: RequestLog) -> answer_pb2.GetModelResponse:
             parse_message(answer_pb2.GetModelRequest, message)
-            return model_response(model_document(self._get_service().model))
+            return model_response(model_document(self._get_service().model, self._get_service().adapters.documents()))
 
         return await self._guard.run("GetModel", run, answer_pb2.GetModelResponse, grpc_context)
 

@@ -16,6 +16,7 @@ from mqan_runtime.rows import SAMPLE, ReadRequest
 from mqan_serving.contract.errors import ServingError, refuse
 from mqan_serving.contract.model import LimitsDocument, Model, ScoreDocument
 from mqan_serving.contract.questions import ParseName, Question
+from mqan_serving.service.adapters import Adapters
 from mqan_serving.service.admission import Admission, Pace
 from mqan_serving.service.batching import Batcher
 from mqan_serving.service.health import Health
@@ -62,6 +63,7 @@ class Service:
             max_queued_requests=settings.max_queued_requests,
         )
         self.validator = Validator(self.limits)
+        self.adapters = Adapters(settings.adapters, engine.bundle.sha256, engine.reader.text_width)
         self.model = Model(
             manifest.name,
             manifest.version,
@@ -178,6 +180,7 @@ class Service:
             InputError: it cannot be answered; the error says why and how to fix it.
             ServingError: the server is full, starting, draining or too slow.
         """
+        question = self.adapters.adapt(question)
         timeout_s = self.timeout_s_of(question)
         if is_admitted:
             self._check_working()

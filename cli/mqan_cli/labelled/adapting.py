@@ -1,0 +1,97 @@
+"""``mqan adapt ROWS``: an adapter of rows that say what is right, and what cross-validation says of it."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from mqan_cli import asked
+from mqan_cli.errors import CommandError
+
+if TYPE_CHECKING:
+    from mqan_evaluation.adapters import Fitted
+
+_LEAST_ROWS: Final = 4
+
+
+def adapt(
+    inputs: Annotated[list[str], typer.Argument(metavar="ROWS...", help="Tables that say what is right.")],
+    label: Annotated[str, typer.Option(help="Column of the label, or of several with ; between.")],
+    name: Annotated[str, typer.Option(help="What the adapter is called: letters, digits and ._-")],
+    text: Annotated[str | None, typer.Option("--text", "-t", help="A column, or '{subject} {body}'.")] = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", envvar="MQAN_ADAPTERS", file_okay=False, help="Folder of adapters.")
+    ] = Path("adapters"),
+    question: Annotated[str | None, typer.Option("--question", "-q", help="What is asked about each row.")] = None,
+    labels: Annotated[
+        str | None, typer.Option(metavar="LABELS", help="LABEL=WHAT IT COVERS, separated by semicolons.")
+    ] = None,
+    scale: Annotated[str | None, typer.Option(metavar="LEVELS", help=asked.SCALE_HELP)] = None,
+    none: Annotated[bool, typer.Option("--none", help="An empty cell says that no label is right.")] = False,
+    bundle: Annotated[Path | None, typer.Option(help="Folder of the model, if not the default bundle.")] = None,
+) -> None:
+    """Make an adapter: a small file with which the model answers with your labels, as a few rows have them.
+
+    mqan adapt mails.csv --text mail --label team --name support-teams -o adapters
+
+    It takes seconds. Eight rows of each label are a start. Then ask with --adapter NAME, or with the choices
+    {"adapter": NAME}, where MQAN_ADAPTERS names the folder.
+    """
+    from mqan_cli.answering import find_folder
+    from mqan_cli.batch.inputs import Rows
+    from mqan_cli.labelled.rows import read_task
+    from mqan_core.answer.adapter import ENDING, NAME, AdapterHead, write_adapter
+    from mqan_core.errors import InputError
+    from mqan_evaluation.adapters import fit_adapter, observe
+    from mqan_runtime.engine import Engine
+    from mqan_serving.contract.questions import Question
+
+    if not NAME.fullmatch(name):
+        raise typer.BadParameter("use 1 to 64 letters, digits and ._-", param_hint="--name")
+    rows = list(Rows(inputs, text, ()))
+    told = {"question": question, "labels": labels, "scale": scale}
+    task = read_task(rows, label=label, answer=None, yes_no=None, none=none, **told)
+    given = [(row.text, gold) for row in rows if row.error is None and (gold := task.gold(row)) is not None]
+    if len(given) < _LEAST_ROWS or len({gold for _, gold in given}) < 2:
+        raise CommandError(f"{len(given)} rows have a text and a label: give at least {_LEAST_ROWS}, of two labels")
+    begun = time.monotonic()
+    engine = Engine.open(find_folder(bundle), provider="cpu")
+    try:
+        options = Question(context="-", **task.asked).options
+        seen = observe(engine, [one for one, _ in given], task.asked["question"], options)
+    except InputError as error:
+        raise CommandError(f"{error.message} {error.hint}") from None
+    is_open = none and not options.multiple
+    head = AdapterHead(
+        *(task.asked["question"], options.choices, engine.bundle.sha256, len(given)),
+        multiple=options.multiple,
+        is_scale=options.is_scale,
+        none=is_open,
+    )
+    fitted = fit_adapter(seen, [gold for _, gold in given], head)
+    path = output / f"{name}{ENDING}"
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        write_adapter(path, fitted.head, fitted.center_F, fitted.weights_FK)
+    except OSError as error:
+        raise CommandError(f"cannot write {path}: {error.strerror}") from None
+    _tell(fitted, [*seen.labels, *(["(none)"] if is_open else [])])
+    size, seconds = path.stat().st_size / 1000, time.monotonic() - begun
+    print(f"\n{path}: {size:.0f} kB in {seconds:.0f} s. Ask with MQAN_ADAPTERS={output} and --adapter {name}")
+
+
+def _tell(fitted: "Fitted", names: list[str]) -> None:
+    from mqan_cli.labelled.command import aligned, share
+
+    before, after = fitted.accuracy
+    print(f"Of {len(fitted.gold)} rows {share(before)} are answered rightly before, {share(after)} after.")
+    print("After: each by what the other rows teach (cross-validation).\n")
+    table = [["label", "rows", "before", "after"]]
+    for place, name in enumerate(names):
+        of_label = fitted.gold[:, place] > 0
+        found = [said[of_label, place].mean() if of_label.any() else None for said in (fitted.before, fitted.after)]
+        table.append([name, str(int(of_label.sum())), *map(share, found)])
+    print("\n".join(aligned(table)))
+    if not fitted.is_better:
+        print("\nThese rows show no certain gain, so that the adapter answers as the model does: give more rows.")

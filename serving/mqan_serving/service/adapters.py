@@ -1,0 +1,102 @@
+"""The adapters of a folder by their names, each read again when its file has changed."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mqan_core.answer.adapter import ENDING, NAME, Adapter, AdapterError, read_adapter
+from mqan_serving.contract.errors import SettingsError, refuse
+from mqan_serving.contract.questions import AdapterField, ChoiceField, Question
+
+_State = tuple[int, int, int]
+
+
+@dataclass(slots=True)
+class _Read:
+    state: _State
+    found: Adapter | AdapterError
+
+
+class Adapters:
+    """The adapters of a folder, of one bundle; none without a folder.
+
+    A file that is removed is known no more; one that cannot be used says why whenever it is asked for.
+    """
+
+    def __init__(self, folder: Path | None, bundle: str, width: int) -> None:
+        if folder is not None and not folder.is_dir():
+            raise SettingsError(f"setting adapters (MQAN_ADAPTERS): {folder} is no folder")
+        self._folder, self._bundle, self._width = folder, bundle, width
+        self._read: dict[str, _Read] = {}
+
+    def adapt(self, question: Question) -> Question:
+        """Return a question with the labels of its adapter; one that names none as it is.
+
+        Raises:
+            InputError: there is no such adapter, or it cannot be used.
+        """
+        if not isinstance(question.choices, AdapterField):
+            return question
+        adapter = self.named(question.choices.adapter)
+        head = adapter.head
+        labels = [ChoiceField(label=choice.label, description=choice.description) for choice in head.choices]
+        given: dict[str, Any] = {"question": head.question, "multiple": head.multiple, "choices": labels}
+        if head.is_scale:
+            given |= {"choices": None, "scale": [choice.label for choice in head.choices]}
+        adapted = question.model_copy(update=given)
+        adapted.__dict__.pop("options", None)  # of the question without its labels
+        adapted.use(adapter)
+        return adapted
+
+    def named(self, name: str) -> Adapter:
+        """Return an adapter, or raise ``InputError``."""
+        read = self._look(name)
+        if read is None:
+            known = ", ".join(self._names()) or "none"
+            message = f"There is no adapter {name[:64]!r} here; there are: {known}."
+            raise refuse("unknown_adapter", "choices", message)
+        if isinstance(read.found, AdapterError):
+            raise refuse("unusable_adapter", "choices", f"{read.found}.")
+        return read.found
+
+    def documents(self) -> list[dict[str, Any]]:
+        """Return the document of ``AdapterDocument`` of each adapter that can be used."""
+        found = [(name, read.found) for name in self._names() if (read := self._look(name)) is not None]
+        return [
+            {
+                "name": name,
+                "sha256": adapter.version.sha256,
+                "question": adapter.head.question,
+                "labels": [choice.label for choice in adapter.head.choices],
+                "multiple": adapter.head.multiple,
+                "scale": adapter.head.is_scale,
+                "rows": adapter.head.rows,
+            }
+            for name, adapter in found
+            if isinstance(adapter, Adapter)
+        ]
+
+    def _names(self) -> list[str]:
+        paths = [] if self._folder is None else sorted(self._folder.glob(f"*{ENDING}"))
+        return [path.stem for path in paths if NAME.fullmatch(path.stem)]
+
+    def _look(self, name: str) -> _Read | None:
+        if self._folder is None or not NAME.fullmatch(name):
+            return None
+        path = self._folder / f"{name}{ENDING}"
+        try:
+            status = path.stat()
+            state = status.st_mtime_ns, status.st_size, status.st_ino
+            known = self._read.get(name)
+            if known is None or known.state != state:
+                known = self._read[name] = _Read(state, self._open(path))
+        except OSError:
+            self._read.pop(name, None)
+            return None
+        return known
+
+    def _open(self, path: Path) -> Adapter | AdapterError:
+        try:
+            return read_adapter(path, self._bundle, self._width)
+        except AdapterError as error:
+            return error
