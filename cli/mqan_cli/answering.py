@@ -125,7 +125,7 @@ def open_adapters(engine: "Engine") -> "Adapters":
     from mqan_serving.service.adapters import Adapters
     from mqan_serving.settings import load_settings
 
-    return Adapters(load_settings().adapters, engine.bundle.sha256, engine.reader.text_width)
+    return Adapters(load_settings().adapters, engine.bundle.sha256, engine.text_width)
 
 
 class ServerAnswerer:

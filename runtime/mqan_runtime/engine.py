@@ -136,6 +136,11 @@ class Engine:
         room = self.loop.room if isinstance(self.loop, DeviceLoop) else self.bundle.manifest.max_positions
         return room - 1
 
+    @property
+    def text_width(self) -> int:
+        """Width of the vectors of texts that adapters read; 0 of a model that gives none."""
+        return self.reader.text_width
+
     def read(self, context: str, question: str, options: Options = PLAIN, check: Check | None = None) -> ReadRequest:
         """Tokenise a request, each text once; ``check`` sees each before its tokens are made.
 

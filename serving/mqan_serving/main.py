@@ -84,7 +84,8 @@ def serve_ray(settings: Settings) -> None:
     folder = find_bundle(settings)
     bundle = verify_files(folder)  # a damaged bundle is reported now, not by replicas that do not start
     key_file = settings.api_key_file and settings.api_key_file.absolute()  # replicas have a working folder of their own
-    given = settings.model_copy(update={"bundle": folder, "api_key_file": key_file})
+    adapters = settings.adapters and settings.adapters.absolute()
+    given = settings.model_copy(update={"bundle": folder, "api_key_file": key_file, "adapters": adapters})
     # Only this user may look into it: who can write to HAProxy's socket decides where requests go.
     with (
         tempfile.TemporaryDirectory(prefix="mqan-", ignore_cleanup_errors=True) as run_folder,

@@ -9,8 +9,9 @@ import numpy as np
 import onnx
 import pytest
 
+from mqan_core.answer.adapter import Adapter, AdapterHead
 from mqan_core.answer.decide import find_repeats
-from mqan_core.answer.types import Source
+from mqan_core.answer.types import AdapterVersion, Source
 from mqan_core.ask.options import Options, choices_of
 from mqan_core.bundle import open_bundle
 from mqan_core.errors import BundleError, InputError
@@ -81,6 +82,24 @@ def test_fixed_buffers_give_the_answers_of_the_host(small_bundle: Path) -> None:
         assert one_vector is not None
         assert float(one_vector @ one_vector) == pytest.approx(1, abs=1e-5)
         assert one_vector == pytest.approx(other_vector, abs=1e-5)
+
+
+def test_an_adapter_answers_alone_as_in_any_batch(engine: Engine) -> None:
+    bundle, rng = engine.bundle, np.random.default_rng(0)
+    head = AdapterHead("What is it about?", choices_of(LABELS), bundle.sha256, 8)
+    size = engine.text_width + len(LABELS) + 1
+    weights = rng.normal(scale=4, size=(size, len(LABELS)))
+    adapter = Adapter(AdapterVersion("labels", "0"), head, np.zeros(size), weights)
+    texts = [make_text(random.Random(seed), 1 + 40 * seed) for seed in range(12)]
+    options = Options(choices=head.choices, none=True, adapter=adapter)
+    requests = [engine.read(text, head.question, options) for text in texts]
+    alone = [engine.answer([request], [1])[0] for request in requests]
+    for one, other in zip(engine.answer(requests, [1] * len(requests)), alone, strict=True):
+        check_same(one, other)
+        assert one.adapter == adapter.version
+        assert not one.chosen or all(choice.evidence for choice in one.choices if choice.label in one.chosen)
+    plain = [engine.read(text, head.question, replace(options, adapter=None)) for text in texts]
+    assert [a.text for a in engine.answer(plain, [1] * len(plain))] != [a.text for a in alone]
 
 
 def test_there_is_a_pause_before_each_window_of_a_long_text_but_the_first(engine: Engine) -> None:

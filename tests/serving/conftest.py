@@ -73,6 +73,7 @@ class StandInEngine:
     """
 
     provider: str = "StandIn"
+    text_width: int = 0
     may_answer: threading.Event = field(default_factory=threading.Event)
     may_step: "threading.Semaphore | Unlimited" = field(default_factory=Unlimited)
     may_read: "threading.Semaphore | Unlimited" = field(default_factory=Unlimited)

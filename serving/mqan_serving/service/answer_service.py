@@ -63,7 +63,7 @@ class Service:
             max_queued_requests=settings.max_queued_requests,
         )
         self.validator = Validator(self.limits)
-        self.adapters = Adapters(settings.adapters, engine.bundle.sha256, engine.reader.text_width)
+        self.adapters = Adapters(settings.adapters, engine.bundle.sha256, engine.text_width)
         self.model = Model(
             manifest.name,
             manifest.version,
