@@ -8,18 +8,18 @@ import httpx2
 import numpy as np
 import pytest
 
-from mqan_client import Client, InvalidRequestError
+from mqan_client import Answer, Client, InvalidRequestError
 from mqan_core.answer.adapter import AdapterHead, write_adapter
 from mqan_core.ask.options import choices_of
 from mqan_core.bundle import open_bundle
 from mqan_core.errors import InputError
 from mqan_serving.contract.errors import SettingsError
-from mqan_serving.contract.questions import Question
+from mqan_serving.contract.questions import AdapterField, Question
 from mqan_serving.service.adapters import Adapters
 
 LABELS = ("harbour", "notes", "walls")
 WIDTH = 4
-QUESTION = Question(context="Ada wrote notes.", question="", choices={"adapter": "desks"})
+QUESTION = Question(context="Ada wrote notes.", question="", choices=AdapterField(adapter="desks"))
 
 
 def write(folder: Path, bundle: str, width: int, chosen: str, **given: Any) -> None:
@@ -43,6 +43,7 @@ def test_a_file_is_read_again_when_it_changes(tmp_path: Path) -> None:
     write(tmp_path, "a" * 64, WIDTH, "walls", is_scale=True)
     changed = adapters.adapt(QUESTION)
     assert (changed.question, changed.options.is_scale) == ("Which desk?", True)
+    assert changed.options.adapter is not None
     assert changed.options.adapter is not options.adapter
     assert [one["sha256"] for one in adapters.documents()] == [changed.options.adapter.version.sha256]
     write(tmp_path, "b" * 64, WIDTH, "walls")
@@ -72,7 +73,7 @@ def test_a_server_answers_by_an_adapter(start_server: Callable[..., Any], small_
     bundle = open_bundle(small_bundle)
     given = tmp_path, bundle.sha256, bundle.manifest.sizes.reader_width
     write(*given, "notes")
-    server = start_server("local", bundle=small_bundle, adapters=tmp_path)
+    server = start_server(bundle=small_bundle, adapters=tmp_path)
     [listed] = httpx2.get(f"{server.rest}/v1/model", trust_env=False).json()["adapters"]
     assert (listed["name"], listed["labels"], listed["rows"]) == ("desks", list(LABELS), 8)
     with Client(server.rest) as rest, Client(f"grpc://{server.rpc}") as rpc:
@@ -85,7 +86,10 @@ def test_a_server_answers_by_an_adapter(start_server: Callable[..., Any], small_
         asked: Any = [{"question": "", "adapter": "desks"}, {"question": "", "adapter": "teams"}, "Who wrote?"]
         for client in (rest, rpc):
             changed, unknown, plain = client.answer_questions("Ada wrote notes.", asked)
+            assert isinstance(changed, Answer)
             assert changed.text == "walls"
+            assert changed.adapter is not None
             assert changed.adapter.sha256 != listed["sha256"]
             assert isinstance(unknown, InvalidRequestError)
+            assert isinstance(plain, Answer)
             assert plain.adapter is None

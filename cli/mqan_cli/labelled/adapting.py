@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from mqan_cli import asked
 from mqan_cli.errors import CommandError
 
 if TYPE_CHECKING:
@@ -27,7 +26,9 @@ def adapt(
     labels: Annotated[
         str | None, typer.Option(metavar="LABELS", help="LABEL=WHAT IT COVERS, separated by semicolons.")
     ] = None,
-    scale: Annotated[str | None, typer.Option(metavar="LEVELS", help=asked.SCALE_HELP)] = None,
+    scale: Annotated[
+        str | None, typer.Option(metavar="LEVELS", help="The labels are levels: these, low to high, with commas.")
+    ] = None,
     none: Annotated[bool, typer.Option("--none", help="An empty cell says that no label is right.")] = False,
     bundle: Annotated[Path | None, typer.Option(help="Folder of the model, if not the default bundle.")] = None,
 ) -> None:
