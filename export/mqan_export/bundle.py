@@ -255,6 +255,7 @@ def round_network(network: PretrainedNetwork) -> EmbeddingsGraph:
     round_generator(network.decoder)
     embeddings = EmbeddingsGraph(network.bert.pieces.weight)
     with torch.no_grad():
+        network.decoder.positions.copy_(network.decoder.positions.half())
         network.bert.pieces.weight.copy_(embeddings.table())
     return embeddings
 
