@@ -22,6 +22,7 @@ from mqan_data.mixture import load_sources
 from mqan_data.source import Source
 from mqan_data.synthetic.source import made_sources
 from mqan_evaluation.answerers import EngineAnswerer, answer_all
+from mqan_evaluation.everyday_section import NAME as EVERYDAY
 from mqan_evaluation.judging import draw_questions, judge
 from mqan_evaluation.reliability import expected_calibration_error, fit_logistic, fold_of
 from mqan_evaluation.sections import Cell, Measuring, Section, calibrated
@@ -32,6 +33,9 @@ LEAST = 50
 
 EACH = 60
 """Questions drawn from each source where no limit is given."""
+
+OF_EVERYDAY = 25
+"""Times as many of everyday texts: they are what people ask, and have questions of every kind."""
 
 _LEAST_MASS = 1e-12
 _TEMPERATURES = np.exp(np.linspace(np.log(0.1), np.log(10), 401))  # 1 % apart
@@ -122,6 +126,12 @@ def calibration_sources(data: Path, trained_on: Sequence[str]) -> list[Source]:
     return [*found, *made_sources("train")]
 
 
+def _draw(measuring: Measuring, sources: Sequence[Source]) -> list[Example]:
+    each = min(measuring.limit or EACH, EACH)
+    number = {EVERYDAY: OF_EVERYDAY * each}
+    return [e for s in sources for e in draw_questions([s], number.get(s.name, each), measuring.seed)]
+
+
 def calibration_section(
     measuring: Measuring, trained_on: Sequence[str] = (), sources: Sequence[Source] | None = None
 ) -> tuple[Temperatures, Section]:
@@ -130,7 +140,7 @@ def calibration_section(
     They are drawn from the datasets named, or all that are not held back, or from ``sources``.
     """
     sources = calibration_sources(measuring.data, trained_on) if sources is None else sources
-    examples = draw_questions(sources, min(measuring.limit or EACH, EACH), measuring.seed)
+    examples = _draw(measuring, sources)
     answers = measuring.ask("calibration", examples)
     observed = [Observed(e, a) for e, a in zip(examples, answers, strict=True) if a is not None]
     folds = [fold_of(one.example.context) for one in observed]
@@ -226,7 +236,7 @@ def fit_refusal_offset(
     if not isinstance(reader, PieceReader):
         return None
     sources = calibration_sources(measuring.data, answerer.sources) if sources is None else sources
-    drawn = draw_questions(sources, min(measuring.limit or EACH, EACH), measuring.seed)
+    drawn = _draw(measuring, sources)
     free = [example for example in drawn if not example.choices]
     before, reader.refusal_offset = reader.refusal_offset, 0.0
     answers = answer_all(answerer, free, measuring.progress, measuring.threads)
