@@ -89,6 +89,22 @@ def test_answers_are_those_of_the_service_and_do_not_depend_on_ids_or_order(rest
     assert list(other.values()) == pytest.approx([choice["probability"] for choice in own])
 
 
+def test_systemone_reads_what_options_stand_for_and_not_their_ids(rest: httpx2.Client) -> None:
+    def shares(criteria: Any, kind: str = "choice") -> dict[str, float]:
+        asked = {"type": kind, "instructions": "What closed it?", "criteria": criteria}
+        if kind == "noul":
+            return {"yes": ask(rest, questions={"q": asked}).json()["answers"]["q"]["noul"]}
+        return ask(rest, questions={"q": asked}).json()["answers"]["q"]["probabilities"]  # type: ignore[no-any-return]
+
+    named = shares({"wind": "storms from the sea", "war": "soldiers of the king"})
+    coded = shares({"war": "soldiers of the king", "b": "storms from the sea"})
+    assert coded == {"war": named["war"], "b": named["wind"]}
+    cloned = shares({"a": "soldiers of the king", "b": "Soldiers of  the king", "c": "storms from the sea"})
+    assert cloned["a"] == cloned["b"] == pytest.approx(named["war"] / 2)
+    is_so = shares(None, "noul")["yes"]
+    assert shares({"no": "No", "yes": "Yes"})["yes"] == shares(["False", "True"], "score")["1"] == is_so
+
+
 @pytest.mark.parametrize(
     ("changes", "place"),
     [

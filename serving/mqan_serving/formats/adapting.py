@@ -50,6 +50,7 @@ class Asked:
     kind: str = ""  # as the format calls it
     name: str | None = None
     values: Sequence[Any] = ()  # of its choices or levels, as they were sent
+    choice_of: Sequence[int] = ()  # of each value the choice that stands for it, where some have one together
 
 
 def refuse(code: str, place: Place, message: str, hint: str = "") -> PlacedError:
@@ -152,6 +153,12 @@ def answers_of(outcomes: Iterable[Outcome], rows: Sequence[Asked]) -> list[Answe
 def shares(answer: Answer) -> list[float]:
     """Return the probability of each choice; they sum to 1, unless several can be right."""
     return list(answer.shares) if answer.is_multiple else [choice.among_choices for choice in answer.choices]
+
+
+def shares_of_values(asked: Asked, answer: Answer) -> list[float]:
+    """Return the probability of each value; those of one choice have equal parts of its own."""
+    found = shares(answer)
+    return [found[i] / asked.choice_of.count(i) for i in asked.choice_of] if asked.choice_of else found
 
 
 def beside(answer: Answer) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 
 from mqan_core.answer.types import Answer
-from mqan_core.ask.options import MOST_CHOICES, MOST_LEVELS
+from mqan_core.ask.options import MOST_CHOICES, MOST_LEVELS, is_yes_no
 from mqan_core.text.tokens import measure
 from mqan_serving.contract.calls import MOST_QUESTIONS
 from mqan_serving.contract.model import Model
@@ -29,6 +29,7 @@ from mqan_serving.formats.adapting import (
     read_object,
     refuse,
     shares,
+    shares_of_values,
     sized,
     unless_blank,
 )
@@ -43,6 +44,7 @@ _FIELD_OF_ITEM: Final = {
     "custom_tool_call": "input",
     "custom_tool_call_output": "output",
 }
+_DESCRIBES: Final = 3  # words: from here on a description says alone what an option stands for
 JEV: Final = "jev-latest"  # what its clients ask for by default
 RELEASED: Final = "2026-11-26"  # of this format; its clients want a date
 
@@ -114,6 +116,7 @@ def _ask_about_state(state: str, name: str, row: _Noul | _Options | _Levels) -> 
         raise refuse("invalid_input", ("questions", ""), "A question has an empty id.", "Name it.")
     place: Place = ("questions", name, row.type)
     values: list[Any] = []
+    choice_of: list[int] = []
     if isinstance(row, _Noul):
         meanings = row.criteria or _Meanings()
         if not (row.instructions or meanings.yes or meanings.no):
@@ -126,12 +129,36 @@ def _ask_about_state(state: str, name: str, row: _Noul | _Options | _Levels) -> 
         ]
     elif isinstance(row, _Options):
         text, values = row.instructions or "Which of these is right?", list(row.criteria)
-        choices = [ChoiceField(label=label, description=meaning) for label, meaning in row.criteria.items()]
+        choices, choice_of = _read_options(row.criteria)
     else:
         text, values = row.instructions or "Which of these levels is right?", row.criteria
-        choices = [ChoiceField(label=as_text(level)) for level in values]
+        choices = [ChoiceField(label=label) for label in _as_yes_no([as_text(level) for level in values])]
     question = Question(context=state, question=text, choices=list(choices))
-    return Asked(question, place, {"context": ("state",)}, row.type, name, values)
+    return Asked(question, place, {"context": ("state",)}, row.type, name, values, choice_of)
+
+
+def _read_options(criteria: Mapping[str, str]) -> tuple[list[ChoiceField], list[int]]:
+    """Return the choices that are read, and which of them stands for each option.
+
+    Where all options are described in some words, their ids are a program's names: the descriptions are read, once
+    each. A word or two are a hint, which is read beside the id.
+    """
+    if any(len(meaning.split()) < _DESCRIBES for meaning in criteria.values()):
+        hints = [
+            (label, "" if meaning.casefold() == label.casefold() else meaning) for label, meaning in criteria.items()
+        ]
+        return [ChoiceField(label=label, description=hint) for label, hint in hints], []
+    told = [" ".join(meaning.split()) for meaning in criteria.values()]
+    label_of = {meaning.casefold(): meaning for meaning in told}
+    place_of = {folded: place for place, folded in enumerate(label_of)}
+    return [ChoiceField(label=label) for label in label_of.values()], [place_of[m.casefold()] for m in told]
+
+
+def _as_yes_no(labels: list[str]) -> list[str]:
+    """Return labels; those of a question of yes or no as all other types name them, so that all are answered alike."""
+    said = {"true": "yes", "false": "no"}
+    folded = [label.strip().casefold() for label in labels]
+    return [said.get(label, label) for label in folded] if len(labels) == 2 and is_yes_no(labels) else labels
 
 
 def respond_systemone(asked: Sequence[Asked], answers: Sequence[Answer], model: str) -> dict[str, Any]:
@@ -149,7 +176,7 @@ def _decided(asked: Asked, found: Sequence[float]) -> dict[str, Any]:
 
 
 def _describe_systemone(asked: Asked, answer: Answer) -> dict[str, Any]:
-    found = shares(answer)
+    found = shares_of_values(asked, answer)
     described: dict[str, Any] = {"type": asked.kind}
     if asked.kind == "noul":
         return described | {"noul": min(1.0, found[0])} | beside(answer)
