@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -23,14 +23,12 @@ _METRICS_OF_JSON_LINES: Final = ("em", "nf1", "bleu", "avg_rouge", "corpus_f1") 
 _JSON_LINES: Final = {"train": ("train.jsonl",), "validation": ("val.jsonl",), "test": ("test.jsonl",)}
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
-    """One dataset as a question-answering task."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task(TaskPart):
+    """One dataset as a question-answering task, its folder below the data folder, and the files to download."""
 
-    name: str
-    folder: str  # name of its folder below the data folder
-    part: TaskPart  # how its files are read and what they are asked
-    sources: tuple[Download, ...] = ()  # official files that mqan data get downloads
+    folder: str
+    sources: tuple[Download, ...] = ()
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -38,17 +36,7 @@ class Task:
 
         ``test`` is for a final score only: never train on it, build a vocabulary from it or choose a checkpoint by it.
         """
-        return tuple(self.part.files)
-
-    @property
-    def metric(self) -> str:
-        """The number that counts for this task, of ``metrics.METRICS``."""
-        return self.part.metric
-
-    @property
-    def max_context_tokens(self) -> int | None:
-        """Length to which contexts are cut, as in decaNLP; None for never."""
-        return self.part.max_context_tokens or None
+        return tuple(self.files)
 
     def read(self, folder: Path, split: str, dropped: Counter[str] | None = None) -> Iterator[Example]:
         """Yield the examples of a split in the order of the files.
@@ -58,7 +46,7 @@ class Task:
         if split not in self.splits:
             raise ValueError(f"{self.name} has no split {split!r}; it has {', '.join(self.splits)}.")
         try:
-            yield from read_examples(folder, self.part, split, dropped)
+            yield from read_examples(folder, self, split, dropped)
         except MissingFileError as error:
             hint = f"Or download the official files with `mqan data get {self.name}`."
             if self.name.startswith(FOLDER_OF_JSON_LINES):
@@ -75,7 +63,8 @@ def tasks() -> dict[str, Task]:
         for name, part in dataset.tasks.items():
             files = " ".join(spec for specs in part.files.values() for spec in specs)
             sources = tuple(source for source in dataset.downloads if source.path in files)
-            found[name] = Task(name, dataset.folder, part, sources)
+            settings = {field.name: getattr(part, field.name) for field in fields(part)}
+            found[name] = Task(folder=dataset.folder, sources=sources, **settings)
     return found
 
 
@@ -106,5 +95,4 @@ def _json_lines(name: str, folder: str, metric: str) -> Task:
         raise ValueError(
             f"A folder of JSON lines is scored by {', '.join(_METRICS_OF_JSON_LINES)}; {metric!r} is none."
         )
-    form = "context_question_answer"
-    return Task(name, folder, TaskPart(shape="task", name=name, format=form, files=_JSON_LINES, metric=metric))
+    return Task(name=name, folder=folder, format="context_question_answer", files=_JSON_LINES, metric=metric)

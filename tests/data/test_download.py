@@ -5,6 +5,7 @@ import io
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -76,7 +77,7 @@ def console() -> Console:
 
 
 def task_of(*sources: Download) -> Task:
-    return Task("toy", "toy", task_named("sst").part, sources)
+    return replace(task_named("sst"), name="toy", folder="toy", sources=sources)
 
 
 def printed(console: Console) -> str:

@@ -196,7 +196,7 @@ class _Facts:
 
 
 def _written(template: str, seed: int = 0, rows: int = 2) -> str:
-    text, places = write(template, _Facts(rows, seed))
+    text, places = write(template, _Facts(rows, seed))  # type: ignore[arg-type]
     assert all(text.startswith(place.value, place.start) for place in places)
     return text
 

@@ -10,7 +10,6 @@ from mqan_core.ask.request import read_request
 from mqan_core.example import Example
 from mqan_core.text.tokens import read_tokens
 from mqan_core.text.vocab import Vocabulary
-from mqan_data.formats.dataset_file import TaskPart
 from mqan_data.tasks import Task, task_named, tasks
 from mqan_training.roundtrip import WAYS, Loss, RoundTrip, gold_trace, round_trip
 
@@ -20,7 +19,7 @@ NOTHING = Vocabulary((), ())
 
 
 def task(metric: str) -> Task:
-    return Task("t", "t", TaskPart(shape="task", name="t", format="jsonl", files={}, metric=metric))
+    return Task(name="t", folder="t", format="jsonl", files={}, metric=metric)
 
 
 def example(answer: str, *others: str, context: str = CONTEXT, name: str = "1") -> Example:

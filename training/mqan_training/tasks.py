@@ -31,7 +31,7 @@ class TaskSource:
     def __init__(self, data: Path, name: str, max_context_tokens: int) -> None:
         self._task = task_named(name)
         self._folder = data / self._task.folder
-        self._most = min(self._task.max_context_tokens or 0, max_context_tokens)
+        self._most = min(self._task.max_context_tokens, max_context_tokens)
 
     @property
     def name(self) -> str:

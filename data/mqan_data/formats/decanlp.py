@@ -19,8 +19,6 @@ from mqan_data.formats.records import DROPPED, TIMES, Record, entities_of, read_
 from mqan_data.metrics import UNANSWERABLE, normalize
 from mqan_data.queries import Table, write_query, write_table
 
-# --- SQuAD
-
 
 def format_squad(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """SQuAD 1.1 and 2.0; a ``start`` that does not point at its answer is left out."""
@@ -87,9 +85,6 @@ def format_titles(files: Sequence[File], _part: Part) -> Iterator[Record]:
             others = random.Random(f"{number}/{place}").sample(titles, min(30, len(titles)))  # noqa: S311
             options = [titles[number], *(title for title in others if title != titles[number])][:30]
             yield {"text": paragraph["context"], "titles": sorted(options), "title": titles[number]}
-
-
-# --- relations, roles and pronouns
 
 
 def format_relations(files: Sequence[File], _part: Part) -> Iterator[Record]:
@@ -197,9 +192,6 @@ def format_schemas(files: Sequence[File], _part: Part) -> Iterator[Record]:
     yield from [{"id": str(place), **record} for place, record in enumerate(records)][first:last]
 
 
-# --- SQL
-
-
 def format_sql(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """WikiSQL: questions beside tables; ``reference`` holds ``sql``, ``header`` and the ``table`` where it has rows."""
     tables = dict(_tables(files[1]))
@@ -229,8 +221,6 @@ def _tables(file: File) -> Iterator[tuple[str, Table]]:
             raise malformed(file, number, "`types` (text or real) and each of `rows` must be as long as `header`.")
         yield text_field(file, number, row, "id"), Table(header, types, rows)
 
-
-# --- translation and summaries
 
 _METADATA: Final = re.compile(r"<(url|keywords|talkid|description|reviewer|translator|title|speaker)")
 _SEGMENT: Final = re.compile(r"\s*<seg [^>]*>(.*)</seg>\s*")
@@ -295,9 +285,6 @@ def _split_story(file: File, text: str) -> tuple[str, str]:
     return unicodedata.normalize("NFKC", " ".join(article)), unicodedata.normalize("NFKC", " ".join(highlights))
 
 
-# --- reviews
-
-
 def format_movie_reviews(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """Large movie reviews: as JSON lines, or the part of the key of the official folder or archive."""
     if ".jsonl" in files[0].path.name:
@@ -338,8 +325,6 @@ def format_product_reviews(files: Sequence[File], _part: Part) -> Iterator[Recor
                 raise malformed(files[0], None, f"{found[0]} has no review {index} with a <review_text>.")
             yield {"id": f"{domain}/{label}/{index}", "domain": domain, "label": label, "context": review[1].strip()}
 
-
-# --- entities, named in one answer: ``text -- type; text -- type``
 
 _NO_ENTITY: Final = "None"
 _WORD_OF_TYPE: Final = {
@@ -406,9 +391,6 @@ def _token(file: File, number: int, line: str) -> tuple[str, str]:
     if not token or (tag != "O" and tag[:2] not in ("B-", "I-")):
         raise malformed(file, number, f"expected a token, a tab and a BIO tag, found {line!r}.")
     return token, tag
-
-
-# --- any other
 
 
 def format_context_question_answer(files: Sequence[File], _part: Part) -> Iterator[Record]:

@@ -13,7 +13,10 @@ An optional part, a choice or a mark of rows that fills lines of its own takes i
 import re
 from collections.abc import Iterable, Mapping
 from random import Random
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from mqan_data.synthetic.document import Facts
 
 _ROWS = re.compile(r"\{\{#(\w+)\}\}(\n?)(.*?)\{\{/\1\}\}(\n?)", re.DOTALL)
 _PLAIN = r"(?:(?!\[\[|\]\]|<<|>>).)*"  # holds neither an optional part nor a choice
@@ -35,24 +38,7 @@ class Place(NamedTuple):
     value: str
 
 
-class Facts(Protocol):
-    """Where a template gets values from."""
-
-    @property
-    def random(self) -> Random:
-        """Return where chance comes from."""
-
-    def value(self, key: str, row: int | None) -> str:
-        """Return the value of a field, or of a column in a row."""
-
-    def phrase(self, labels: str) -> str:
-        """Return a phrase, as a template, for the label that the text has."""
-
-    def number_of_rows(self, name: str) -> int:
-        """Return how many rows there are."""
-
-
-def write(template: str, facts: Facts) -> tuple[str, list[Place]]:
+def write(template: str, facts: "Facts") -> tuple[str, list[Place]]:
     """Write a template; return the text, and where its values stand."""
 
     def rows(match: re.Match[str]) -> str:
