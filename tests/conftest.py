@@ -50,11 +50,8 @@ _TOGETHER = {
     "test_roundtrip.py": "roundtrip",
     "test_tasks.py": "tasks",
 }
-# Folders and files that measure how a server bears load, end processes, or bound what takes a part of a second: with
-# several workers, nothing else runs beside them.
-_ALONE = {
-    *("fault", "serving/test_batching.py", "test_connections.py", "test_many.py", "test_validation.py"),
-}
+# Folders that measure how a server bears load, and end processes: with several workers, nothing else runs beside them.
+_ALONE = {"fault"}
 
 
 _DEFAULT_PORTS = {8000, 8001, 9000}  # of REST, of `mqan mcp` and of gRPC
@@ -74,7 +71,7 @@ def _is_one_of_several() -> bool:
 
 
 def _is_alone(path: Path) -> bool:
-    return bool({path.name, path.parent.name, f"{path.parent.name}/{path.name}"} & _ALONE)
+    return path.parent.name in _ALONE
 
 
 def _group(path: Path) -> str:
@@ -355,6 +352,17 @@ def serve_local(
     return serve
 
 
+@pytest.fixture(scope="session")
+def small_server(
+    small_bundle: Path, serve_local: Callable[..., AbstractContextManager[tuple[int, int]]]
+) -> Iterator[tuple[str, str]]:
+    """A server of the small pretrained reader, for all tests that ask it what they like: its URLs of REST and gRPC."""
+    from mqan_runtime.engine import Engine
+
+    with serve_local(Engine.open(small_bundle)) as (http_port, grpc_port):
+        yield f"http://127.0.0.1:{http_port}", f"grpc://127.0.0.1:{grpc_port}"
+
+
 _START_S = 150.0  # a Ray start takes 10 s on two free cores
 _STOP_S = 60.0
 _PROGRAM = "from mqan_cli.main import app; app()"
@@ -392,6 +400,14 @@ class ServerProcess:
 
 
 StartServer = Callable[..., ServerProcess]
+
+
+@pytest.fixture(scope="session")
+def default_server(repository: Path, start_server: StartServer) -> Iterator[ServerProcess]:
+    """A server of the default bundle in a process of its own, for all tests that ask it what they like."""
+    server = start_server("local", bundle=repository / "serving" / "bundles" / "default")
+    yield server
+    assert server.stop() == 0, server.log.read_text()[-3000:]
 
 
 @pytest.fixture(scope="session")

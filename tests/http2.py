@@ -38,7 +38,7 @@ def message(content: bytes) -> bytes:
 
 def connect(port: int, settings: bytes = b"") -> socket.socket:
     """Return a connection that has said hello."""
-    peer = socket.create_connection(("127.0.0.1", port), timeout=5)
+    peer = socket.create_connection(("127.0.0.1", port), timeout=30)
     peer.sendall(PREFACE + frame(SETTINGS, 0, 0, settings))
     return peer
 
@@ -66,14 +66,14 @@ def drain(peer: socket.socket) -> int:
     except BlockingIOError:
         pass
     finally:
-        peer.settimeout(5)
+        peer.settimeout(30)
     return number
 
 
 def count_resets(peer: socket.socket, number: int) -> int:
-    """Read until a server has reset so many calls, or sends nothing for a second; return how many it has."""
+    """Read until a server has reset so many calls, or sends nothing for five seconds; return how many it has."""
     found, received = 0, b""
-    peer.settimeout(1)
+    peer.settimeout(5)
     try:
         while found < number and (more := peer.recv(1 << 16)):
             received += more

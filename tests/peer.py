@@ -31,7 +31,7 @@ class Peer:
 
     async def rest(self) -> bytes:
         """Return what comes until the connection ends."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             try:
                 return await self.reader.read()
             except ConnectionError:

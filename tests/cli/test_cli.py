@@ -39,7 +39,6 @@ from mqan_client import (
 from mqan_client.documents import document_of
 from mqan_core.example import Example
 from mqan_data.tasks import Task
-from mqan_serving.contract.documents import AnswerDocument
 from mqan_serving.default_bundle import default_bundle
 
 MASSES = Masses(0.5, 0.25, 0.25)
@@ -221,24 +220,6 @@ def test_ask_prints_the_answer_and_notes_its_sources_apart(client: type[StubClie
     assert "the model's own word: yes" in result.stderr
     assert "probability 0.500, tiny 1" in result.stderr
     assert client.asked == [("grpc://127.0.0.1:9000",), (CONTEXT, "Where?", None)]
-
-
-def test_ask_prints_the_rest_document(client: type[StubClient], context_file: str) -> None:
-    arguments = ["--server", "http://host:1", "--json", "--max-answer-tokens", "3"]
-    result = runner.invoke(app, ["ask", "--file", context_file, *arguments, "Where?"])
-    document = json.loads(result.stdout)
-    assert list(document) == [name for name in AnswerDocument.model_fields if name != "citations"]
-    assert document["tokens"][0] == {
-        "text": "Paris",
-        "probability": 0.75,
-        "source": "context",
-        "masses": {"context": 0.5, "question": 0.25, "vocabulary": 0.25},
-        "span": {"start": 23, "end": 28},
-    }
-    assert document["tokens"][1]["span"] is None
-    assert document["spans"] == [{"source": "context", "start": 23, "end": 28, "text": "Paris"}]
-    assert result.stderr == ""
-    assert client.asked == [("http://host:1",), (CONTEXT, "Where?", 3)]
 
 
 def test_ask_chooses_from_labels(client: type[StubClient], context_file: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -191,9 +191,3 @@ def test_a_piped_text_leaves_the_terminal_for_questions(ask: Callable[..., Termi
     terminal.wait_for(PROMPT)
     terminal.type("\x04")
     assert terminal.exit_status() == 0
-
-
-def test_a_given_question_is_the_only_one(ask: Callable[..., Terminal]) -> None:
-    terminal = ask("--text", TEXT, "How tall is the tower?", "--json")
-    assert '"answer": "330 m"' in terminal.wait_for('"model"')
-    assert terminal.exit_status() == 0

@@ -1,7 +1,6 @@
 """``mqan ask --parse``: the structure of an answer, from a server or in this process."""
 
 import json
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -21,12 +20,10 @@ runner = CliRunner()
 
 
 @pytest.fixture(scope="module")
-def answerers(start_server: Callable[..., Any]) -> Iterator[list[list[str]]]:
+def answerers(default_server: Any) -> list[list[str]]:
     """The options that name each who answers."""
-    running = start_server("local", bundle=default_bundle())
-    servers = [["--server", url] for url in (running.rest, f"grpc://{running.rpc}")]
-    yield [*servers, ["--bundle", str(default_bundle()), "--provider", "cpu"]]
-    assert running.stop() == 0, running.log.read_text()[-3000:]
+    servers = [["--server", url] for url in (default_server.rest, f"grpc://{default_server.rpc}")]
+    return [*servers, ["--bundle", str(default_bundle()), "--provider", "cpu"]]
 
 
 @pytest.mark.parametrize(

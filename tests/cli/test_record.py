@@ -1,7 +1,6 @@
 """``mqan ask --record``: a record as JSON, from a server or in this process."""
 
 import json
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +26,6 @@ RECORD = {"total": 476.0, "due": "2024-06-02", "order": None}
 runner = CliRunner()
 
 
-@pytest.fixture(scope="module")
-def server(start_server: Callable[..., Any]) -> Iterator[Any]:
-    """A server of the default bundle; it must end well."""
-    running = start_server("local", bundle=default_bundle())
-    yield running
-    assert running.stop() == 0, running.log.read_text()[-3000:]
-
-
 @pytest.fixture
 def schema_file(tmp_path: Path) -> str:
     path = tmp_path / "schema.json"
@@ -50,8 +41,8 @@ def check_notes(notes: str) -> None:
 
 
 @pytest.mark.parametrize("transport", ["rest", "grpc"])
-def test_a_server_fills_a_record(server: Any, schema_file: str, transport: str) -> None:
-    url = server.rest if transport == "rest" else f"grpc://{server.rpc}"
+def test_a_server_fills_a_record(default_server: Any, schema_file: str, transport: str) -> None:
+    url = default_server.rest if transport == "rest" else f"grpc://{default_server.rpc}"
     given = ["ask", "--record", schema_file, "--text", TEXT, "--server", url]
     result = runner.invoke(app, given)
     assert result.exit_code == 0, result.output
@@ -72,10 +63,10 @@ def test_a_bundle_fills_a_record_in_this_process(schema_file: str) -> None:
     check_notes(result.stderr)
 
 
-def test_what_is_not_supported_names_the_field(server: Any, tmp_path: Path) -> None:
+def test_what_is_not_supported_names_the_field(default_server: Any, tmp_path: Path) -> None:
     path = tmp_path / "nested.json"
     path.write_text('{"properties": {"lines": {"type": "object"}}}')
-    for where in (["--server", server.rest], ["--bundle", str(default_bundle()), "--provider", "cpu"]):
+    for where in (["--server", default_server.rest], ["--bundle", str(default_bundle()), "--provider", "cpu"]):
         result = runner.invoke(app, ["ask", "--record", str(path), "--text", TEXT, *where])
         assert result.exit_code == 1
         assert "The field lines is an object" in result.stderr

@@ -1,10 +1,8 @@
-"""The client against our own server, with an engine that always copies the same: both transports tell the same."""
+"""The client against our own server, with a stand-in for the engine: both transports tell the same."""
 
 import asyncio
-import time
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,70 +16,15 @@ from mqan_client import (
     DeadlineExceededError,
     InvalidRequestError,
     Retries,
-    Source,
 )
-from mqan_core.answer.types import Answer, AnswerToken, Masses, Span, compose
-from mqan_core.answer.types import Source as CoreSource
-from mqan_core.ask.options import PLAIN, Options
-from mqan_core.ask.request import Check, read_question
-from mqan_core.text.vocab import Vocabulary
-from mqan_runtime.rows import ReadRequest
+from tests.serving.conftest import StandInEngine
 
 CONTEXT = "👩‍👧 Élan: the\nEiffel  Tower."
-MASSES = Masses(0.5, 0.25, 0.25)
-
-
-class CopyingEngine:
-    """Answers with the first two tokens of the context and a word of its own."""
-
-    provider = "CPUExecutionProvider"
-    max_answer_tokens = 8
-
-    def __init__(self) -> None:
-        manifest = SimpleNamespace(name="copier", version="1", max_positions=8, scores={"sst": {"em": 80.5}})
-        self.vocabulary = Vocabulary([" yes "], ["yes"])
-        self.bundle: Any = SimpleNamespace(
-            manifest=manifest, sha256="ab" * 32, vocabulary=self.vocabulary, word_pieces=None
-        )
-
-    def read(self, context: str, question: str, options: Options = PLAIN, check: Check | None = None) -> ReadRequest:
-        return ReadRequest(read_question(self.vocabulary, context, question, options, check))
-
-    def start_in_turns(
-        self, requests: Sequence[ReadRequest], max_answer_tokens: Sequence[int], keys: Sequence[Any]
-    ) -> Generator[None, None, Any]:
-        yield from ()
-        answers = map(self._answer, requests, max_answer_tokens)
-        return SimpleNamespace(answers=list(zip(keys, answers, strict=True)), num_steps=0, num_tokens=1)
-
-    def step(self, decoding: Any) -> list[tuple[Any, Answer]]:
-        answers: list[tuple[Any, Answer]] = decoding.answers
-        return answers
-
-    def write(self, ended: Answer) -> Answer:
-        return ended
-
-    def drop(self, decoding: Any, keys: Collection[Any]) -> None:
-        decoding.answers = [(key, answer) for key, answer in decoding.answers if key not in keys]
-
-    def merge(self, decodings: Sequence[Any]) -> Any:
-        raise AssertionError("every answer ends at the first step")
-
-    def _answer(self, read: ReadRequest, limit: int) -> Answer:
-        request = read.request
-        tokens = [
-            AnswerToken(
-                token.piece.strip(" "), token.piece, 0.5, CoreSource.CONTEXT, MASSES, Span(token.start, token.end)
-            )
-            for token in request.context_tokens[:2]
-        ]
-        tokens.append(AnswerToken("yes", " yes ", 0.25, CoreSource.VOCABULARY, MASSES, None))
-        return compose(tokens[:limit], 0.125, limit < len(tokens), request.context, request.question)
 
 
 @pytest.fixture(scope="module")
 def urls(serve_local: Callable[..., AbstractContextManager[tuple[int, int]]]) -> Iterator[dict[str, str]]:
-    with serve_local(CopyingEngine()) as (http_port, grpc_port):
+    with serve_local(StandInEngine()) as (http_port, grpc_port):
         yield {"grpc": f"grpc://127.0.0.1:{grpc_port}", "rest": f"http://127.0.0.1:{http_port}"}
 
 
@@ -93,7 +36,6 @@ def test_both_transports_tell_the_same(urls: dict[str, str]) -> None:
         assert rpc.answer(CONTEXT, "What?", max_answer_tokens=1) == rest.answer(CONTEXT, "What?", max_answer_tokens=1)
     for span in answer.spans:
         assert span.text == CONTEXT[span.start : span.end]
-    assert answer.tokens[-1].source is Source.VOCABULARY
 
 
 @pytest.mark.parametrize("transport", ["grpc", "rest"])
@@ -120,11 +62,9 @@ def test_both_transports_refuse_the_same(
 @pytest.mark.parametrize("transport", ["grpc", "rest"])
 def test_what_no_transport_reads_is_not_sent_again(urls: dict[str, str], transport: str) -> None:
     slow = Retries(initial_s=30.0, max_s=30.0)
-    begun = time.monotonic()
-    with Client(urls[transport], retries=slow) as client, pytest.raises(InvalidRequestError) as caught:
+    with Client(urls[transport], retries=slow, timeout_s=25) as client, pytest.raises(InvalidRequestError) as caught:
         client.answer("x" * 5_000_000, "What?")
     assert caught.value.code == "request_too_large"
-    assert time.monotonic() - begun < 10
 
 
 @pytest.mark.parametrize("transport", ["grpc", "rest"])
@@ -135,7 +75,7 @@ def test_an_async_client_belongs_to_the_loop_it_is_first_used_in(urls: dict[str,
         async with client:
             return (await client.answer("word and", "What?")).text
 
-    assert asyncio.run(ask()) == "word and yes"
+    assert asyncio.run(ask()) == "word and"
 
 
 async def test_an_async_client_that_was_never_used_can_be_closed(urls: dict[str, str]) -> None:
@@ -147,7 +87,7 @@ async def test_an_async_client_that_was_never_used_can_be_closed(urls: dict[str,
 async def test_many_questions_at_once(urls: dict[str, str], transport: str) -> None:
     async with AsyncClient(urls[transport]) as client:
         answers = await asyncio.gather(*(client.answer(f"word{i} and", "What?") for i in range(200)))
-    assert [answer.text for answer in answers] == [f"word{i} yes" for i in range(200)]
+    assert [answer.text for answer in answers] == [f"word{i} and" for i in range(200)]
 
 
 def test_many_questions_are_answered_in_their_order(urls: dict[str, str]) -> None:
@@ -166,7 +106,7 @@ def test_many_questions_are_answered_in_their_order(urls: dict[str, str]) -> Non
         for found in (results, asyncio.run(ask())):
             assert isinstance(found[7], InvalidRequestError)
             assert [answer.text for answer in found if not isinstance(answer, ClientError)] == [
-                f"Text {i} yes" for i in range(40) if i != 7
+                f"Text {i} is" for i in range(40) if i != 7
             ]
 
 

@@ -1,7 +1,6 @@
 """A column of pandas is answered row by row, by the default model."""
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
@@ -9,8 +8,6 @@ import pydantic
 import pytest
 
 from mqan_client import Client, InvalidRequestError, Record, answer_column, record_column
-from mqan_runtime.engine import Engine
-from mqan_serving.default_bundle import default_bundle
 
 MAILS = pd.Series(
     ["I am Ada Byron. My parcel never came.", None, "The tower is 330 m tall.", " ", "I was charged twice."],
@@ -20,9 +17,8 @@ MAILS = pd.Series(
 
 
 @pytest.fixture(scope="module")
-def client(serve_local: Callable[..., AbstractContextManager[tuple[int, int]]]) -> Iterator[Client]:
-    engine = Engine.open(default_bundle(), provider="cpu")
-    with serve_local(engine) as (_, grpc_port), Client(f"grpc://127.0.0.1:{grpc_port}") as opened:
+def client(default_server: Any) -> Iterator[Client]:
+    with Client(f"grpc://{default_server.rpc}") as opened:
         yield opened
 
 

@@ -1,13 +1,13 @@
 """Labels that a question lists are found where they stand apart, and nowhere else."""
 
 import random
-import time
 
 import pytest
 
 from mqan_core.ask.listed import find_listed
 from mqan_core.ask.request import read_question
 from mqan_core.text.vocab import Vocabulary
+from tests.timing import is_within
 
 VOCABULARY = Vocabulary(tuple("ab"), refuses=True)
 
@@ -156,7 +156,7 @@ def test_places_are_labels_whatever_stands_there() -> None:
     parts = ["Which", "Choose from", ":", " ", " ", ", ", " or ", "or ", "?", "? ", "(", ")", "/", "; ", "\n", "- "]
     parts += ["a)", "yes", "no", "red", "“blue”", "\u00ad", "\U0001f600", "Options", "--", '"', ". "]
     num_found = 0
-    for _ in range(20_000):
+    for _ in range(6_000):
         question = "".join(rng.choices(parts, k=rng.randint(1, 14)))
         found = find_listed(question, 255)
         if found is None:
@@ -168,17 +168,18 @@ def test_places_are_labels_whatever_stands_there() -> None:
         assert all(question[label.start : label.end].strip() for label in found.labels)
         read = read_question(VOCABULARY, "some text", question)
         assert {choice.label for choice in read.choices} == {question[p.start : p.end] for p in found.labels}
-    assert num_found > 40
+    assert num_found > 10
 
 
 @pytest.mark.parametrize(
     "question", ["(options: " * 2_000, "options: " + "a. " * 9_000, "x? " * 9_000, "? or " * 9_000]
 )
 def test_hostile_questions_take_no_time(question: str) -> None:
-    begun = time.perf_counter()
-    assert find_listed(question + " " * 100_000 + "a, b or c", 255) is None
-    assert find_listed("Which one?" + "\n- a" * 30_000, 255) is None
-    assert time.perf_counter() - begun < 2
+    def read() -> None:
+        assert find_listed(question + " " * 100_000 + "a, b or c", 255) is None
+        assert find_listed("Which one?" + "\n- a" * 30_000, 255) is None
+
+    assert is_within(5, read)  # 0.1 s was seen
 
 
 def test_a_question_is_read_without_its_list() -> None:

@@ -2,7 +2,6 @@
 
 import os
 import random
-import time
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from mqan_core.forms.parsed import DIALOGUE_STATE, SQL, parse_answer
 from mqan_core.forms.sql import read_header
 from mqan_core.text.tokens import read_tokens
 from mqan_data.queries import write_table
+from tests.timing import is_within
 
 HEADER = ["Ship", "Year built", 'Name "x"', "Speed"]
 MASSES = Masses(0.5, 0.25, 0.25)
@@ -215,12 +215,12 @@ def test_a_column_and_the_text_before_the_table_may_speak_of_key_words() -> None
 
 def test_hostile_answers_are_read_in_little_time() -> None:
     """The time grows with the length of an answer, not with its square."""
-    begun = time.process_time()
-    assert (
-        parse_answer(SQL, answer_of("select ship from table where " + "and y = " * 2000, "-"), "-", "?").parsed is None
-    )
     context = write_table(["Ship", "y", "x" * 20_000], "?")
-    text = "select ship from table where y = " + "and y = " * 2000
-    parse_answer(SQL, answer_of(text, context), context, "?")
-    parse_state("; " + ", ".join(["phone"] * 4000))
-    assert time.process_time() - begun < 20  # 118 s for the second one alone before
+    select, more = "select ship from table where ", "and y = " * 2000
+
+    def read() -> None:
+        assert parse_answer(SQL, answer_of(select + more, "-"), "-", "?").parsed is None
+        parse_answer(SQL, answer_of(f"{select}y = {more}", context), context, "?")
+        parse_state("; " + ", ".join(["phone"] * 4000))
+
+    assert is_within(20, read)  # 0.3 s was seen; 118 s for the second one alone before

@@ -45,9 +45,3 @@ def test_slots_know_what_can_be_generated(context: list[str], question: list[str
     for piece, generator_id in zip(slots.pieces, slots.generator_ids.tolist(), strict=True):
         known = VOCABULARY.piece_id(piece)
         assert generator_id == (VOCABULARY.num_generated if known is None else known)
-
-
-def test_arrays_are_int32_even_when_empty() -> None:
-    slots = number_slots(VOCABULARY, [], [])
-    assert {array.dtype.name for array in (slots.context, slots.question, slots.generator_ids)} == {"int32"}
-    assert slots.words == []

@@ -66,19 +66,6 @@ def test_every_label_can_have_the_value(deploy: Path) -> None:
     assert found > 10
 
 
-def test_dashboard_is_well_formed(deploy: Path) -> None:
-    panels = panels_of(deploy)
-    assert len({panel["id"] for panel in panels}) == len(panels) >= 10
-    places = [panel["gridPos"] for panel in panels]
-    cells = [(x, y) for p in places for x in range(p["x"], p["x"] + p["w"]) for y in range(p["y"], p["y"] + p["h"])]
-    assert len(cells) == len(set(cells)), "panels overlap"
-    assert max(x for x, _ in cells) < 24
-    for panel in panels:
-        assert panel["title"]
-        assert panel["description"].endswith(".")
-        assert panel["datasource"]["uid"] == "${datasource}"
-
-
 def test_every_alert_and_metric_is_explained(deploy: Path, repository: Path, sample_names: set[str]) -> None:
     text = (repository / "docs" / "operations.md").read_text()
     for rule in rules_of(deploy):

@@ -17,7 +17,6 @@ from mqan_client import Client
 from tests.conftest import ServerProcess, wait_until_ready
 
 VERSION = mqan_core.__version__
-IMPORT_SHARE = 0.7  # processor time of the client's own imports, of those of the packages that it needs
 ONLY_CLIENT = {"anyio", "grpc", "google", "h11", "httpcore2", "httpx2", "idna", "mqan", "mqan_client", "truststore"}
 # grpcio loads its other parts where they are installed.
 OF_GRPC = ("_", "cython_runtime", "grpc_health", "grpc_reflection", "grpc_tools", "typing_extensions")
@@ -117,18 +116,14 @@ def test_the_client_is_small(installed_client: Path, repository: Path) -> None:
     assert (repository / "clients" / "python" / "LICENSE").read_text() == (repository / "LICENSE").read_text()
 
 
-def test_the_client_loads_little_and_quickly(installed_client: Path) -> None:
+def test_the_client_loads_little(installed_client: Path) -> None:
     program = (
-        "import time; before = {*sys.modules}; begun = time.process_time()\n"
-        "import grpc.aio, google.protobuf.descriptor_pool, httpx2; others = time.process_time()\n"
-        "import mqan_client.rest, mqan_client.rpc\n"
-        "share = (time.process_time() - others) / (others - begun)\n"
-        f"print(share, mqan_client.__file__.startswith({str(installed_client)!r}),\n"
+        "before = {*sys.modules}; import mqan_client.rest, mqan_client.rpc\n"
+        f"print(mqan_client.__file__.startswith({str(installed_client)!r}),\n"
         "      *{name.partition('.')[0] for name in sys.modules.keys() - before} - sys.stdlib_module_names)"
     )
     command = run_as_installed(installed_client, program)
-    runs = [subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout for _ in range(5)]
-    share, is_its_own, *loaded = min((run.split() for run in runs), key=lambda words: float(words[0]))
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    is_its_own, *loaded = run.stdout.split()
     assert is_its_own == "True"
     assert {name for name in loaded if not name.startswith(OF_GRPC)} <= ONLY_CLIENT
-    assert float(share) < IMPORT_SHARE

@@ -269,12 +269,3 @@ def test_pods_reach_each_other_and_names_and_only_the_head_kubernetes(
     assert labels == policy["podSelector"]["matchLabels"]
     (kubernetes,) = of_head["egress"]
     assert {port["port"] for port in kubernetes["ports"]} == {443, 6443}
-
-
-def test_what_a_lost_head_costs_is_told(repository: Path) -> None:
-    """The control store's Redis is the operator's to bring: the manifest says how, in what would be its own fields."""
-    text = (repository / "deploy" / "kuberay.yaml").read_text()
-    lines = text[text.index("#   gcsFaultToleranceOptions:") :].split("\n#\n")[0].splitlines()
-    options = yaml.safe_load("\n".join(line.removeprefix("#") for line in lines))["gcsFaultToleranceOptions"]
-    assert options.keys() == {"redisAddress", "redisPassword"}
-    assert options["redisPassword"]["valueFrom"]["secretKeyRef"].keys() == {"name", "key"}

@@ -1,9 +1,7 @@
 """Every example in the documents prints what its page says."""
 
-import json
 import os
 import subprocess
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,20 +25,12 @@ PAGES = [
 SERVE = "make serve\n"
 
 
-@pytest.fixture(scope="module")
-def server(start_server: Callable[..., Any]) -> Iterator[Any]:
-    """What `make serve` serves, in one small process."""
-    running = start_server("local", bundle=REPOSITORY / "serving" / "bundles" / "default")
-    yield running
-    assert running.stop() == 0, running.log.read_text()[-3000:]
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(REPOSITORY)))
-def test_examples_print_what_the_page_says(page: Path, server: Any, tmp_path: Path) -> None:
+def test_examples_print_what_the_page_says(page: Path, default_server: Any, tmp_path: Path) -> None:
     blocks = [block for block in read_blocks(page.read_text()) if block.code != SERVE]
     assert blocks
     (tmp_path / "examples").symlink_to(REPOSITORY / "examples")
-    printed = run_blocks(blocks, server.rest.removeprefix("http://"), server.rpc, tmp_path)
+    printed = run_blocks(blocks, default_server.rest.removeprefix("http://"), default_server.rpc, tmp_path)
     wrong = [
         f"{block.code}\n--- the page says\n{block.shown}\n--- it printed\n{real}"
         for block, real in zip(blocks, printed, strict=True)
@@ -58,9 +48,9 @@ def test_examples_print_what_the_page_says(page: Path, server: Any, tmp_path: Pa
     ],
 )
 def test_examples_of_the_rest_reference_are_answers(
-    path: str, request_body: dict[str, Any], shown: dict[str, Any], server: Any
+    path: str, request_body: dict[str, Any], shown: dict[str, Any], default_server: Any
 ) -> None:
-    response = httpx2.post(server.rest + path, json=request_body, trust_env=False)
+    response = httpx2.post(default_server.rest + path, json=request_body, trust_env=False)
     assert agrees(shown, response.json()), response.text
 
 
@@ -109,12 +99,3 @@ def test_code_in_the_guides_is_of_a_kind_that_is_run() -> None:
 )
 def test_what_is_printed_is_compared(shown_as: str, shown: str, printed: str, is_right: bool) -> None:
     assert is_as_shown(Block("sh", "", shown, shown_as), printed) is is_right
-
-
-def test_programs_of_a_page_are_one(tmp_path: Path) -> None:
-    page = (
-        "```python\na = 1\nprint(a)\n```\n\n```text\n1\n```\n\n```sh\necho '{}'\n```\n\n```python\nprint(a + 1)\n```\n"
-    )
-    blocks = read_blocks(page)
-    assert [(block.language, block.shown) for block in blocks] == [("python", "1\n"), ("sh", None), ("python", None)]
-    assert run_blocks(blocks, "", "", tmp_path) == ["1\n", json.dumps({}) + "\n", "2\n"]

@@ -4,7 +4,7 @@ import json
 import runpy
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +17,13 @@ EXAMPLES = REPOSITORY / "examples"
 
 
 @pytest.fixture(scope="module")
-def run(start_server: Callable[..., Any]) -> Iterator[Callable[..., str]]:
-    server = start_server("local", bundle=REPOSITORY / "serving" / "bundles" / "default")
-
+def run(default_server: Any) -> Callable[..., str]:
     def run(script: str, *arguments: Path) -> str:
-        command = [sys.executable, str(EXAMPLES / script), *map(str, arguments), "--server", f"grpc://{server.rpc}"]
+        server = ["--server", f"grpc://{default_server.rpc}"]
+        command = [sys.executable, str(EXAMPLES / script), *map(str, arguments), *server]
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
 
-    yield run
-    assert server.stop() == 0
+    return run
 
 
 def test_tickets_are_routed(run: Callable[..., str]) -> None:

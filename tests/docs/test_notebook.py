@@ -1,7 +1,6 @@
 """The notebook of the folder examples, with the model in this repository: it runs, and shows what it shows when run."""
 
 import re
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +10,6 @@ from nbclient import NotebookClient
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 NOTEBOOK = REPOSITORY / "examples" / "tickets.ipynb"
-
-
-@pytest.fixture(scope="module")
-def server(start_server: Callable[..., Any]) -> Iterator[str]:
-    running = start_server("local", bundle=REPOSITORY / "serving" / "bundles" / "default")
-    yield f"grpc://{running.rpc}"
-    assert running.stop() == 0
 
 
 def shown(notebook: Any) -> list[list[str]]:
@@ -31,8 +23,8 @@ def shown(notebook: Any) -> list[list[str]]:
     return texts
 
 
-def test_the_notebook_shows_what_it_shows_when_run(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MQAN_SERVER", server)
+def test_the_notebook_shows_what_it_shows_when_run(default_server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MQAN_SERVER", f"grpc://{default_server.rpc}")
     monkeypatch.setenv("TQDM_DISABLE", "1")
     kept, run = (
         nbformat.reads(  # type: ignore[no-untyped-call]

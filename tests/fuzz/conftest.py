@@ -42,7 +42,7 @@ def num_cases() -> int:
 
 
 def cases() -> int:
-    return int(os.environ.get("MQAN_FUZZ_CASES", "100"))
+    return int(os.environ.get("MQAN_FUZZ_CASES", "50"))
 
 
 @pytest.fixture(scope="session")
@@ -52,6 +52,13 @@ def target(serve_local: Callable[..., AbstractContextManager[tuple[int, int]]]) 
         fuzzed = Target(f"http://127.0.0.1:{http_port}", f"127.0.0.1:{grpc_port}")
         yield fuzzed
     print(f"\nfuzzed: {dict(fuzzed.replies)}")
+
+
+@pytest.fixture(scope="session")
+def client(target: Target) -> Iterator[httpx2.Client]:
+    """One for all cases: to make one takes longer than to ask with it."""
+    with httpx2.Client(base_url=target.rest, trust_env=False, timeout=60) as client:
+        yield client
 
 
 FUZZED = settings(max_examples=cases(), deadline=None, suppress_health_check=list(HealthCheck), database=None)

@@ -2,27 +2,18 @@
 
 import json
 import random
-from collections.abc import Iterator
 from typing import Any
 
 import httpx2
-import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 from mqan_serving.formats.foreign import EXAMPLES
 from mqan_serving.formats.open_inference import decode_elements, encode_elements
-from tests.fuzz.conftest import Target, cases, changed
+from tests.fuzz.conftest import FUZZED, Target, changed
 from tests.fuzz.test_rpc import mutate
 
-_FUZZED = settings(max_examples=cases(), deadline=None, suppress_health_check=list(HealthCheck), database=None)
 _PATH = "/v2/models/tiny/infer"
 _LENGTH = "inference-header-content-length"
-
-
-@pytest.fixture(scope="module")
-def client(target: Target) -> Iterator[httpx2.Client]:
-    with httpx2.Client(base_url=target.rest, trust_env=False, timeout=30) as client:
-        yield client
 
 
 def check(target: Target, response: httpx2.Response) -> None:
@@ -33,7 +24,7 @@ def check(target: Target, response: httpx2.Response) -> None:
     target.note(str(response.status_code), "" if response.is_success else response.text)
 
 
-@_FUZZED
+@FUZZED
 @given(body=changed(EXAMPLES["/v2/models/{model_name}/infer"]["request"]))
 def test_changed_documents(target: Target, client: httpx2.Client, body: dict[str, Any]) -> None:
     check(target, client.post(_PATH, json=body))

@@ -4,14 +4,12 @@ MQAN_FUZZ_CASES=10000 pytest -s --timeout 9000 --session-timeout 9000 tests/fuzz
 """
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx2
-import pytest
 import schemathesis
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
@@ -20,7 +18,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from tests.fuzz.conftest import Target, cases
+from tests.fuzz.conftest import FUZZED, Target
 
 _SCHEMA = schemathesis.openapi.from_path(Path(__file__).parents[2] / "protos" / "openapi.json")
 _CHECKS: list[Any] = [
@@ -29,7 +27,6 @@ _CHECKS: list[Any] = [
     response_headers_conformance,
     response_schema_conformance,
 ]
-_FUZZED = settings(max_examples=cases(), deadline=None, suppress_health_check=list(HealthCheck), database=None)
 _VALID: dict[str, Any] = {
     "context": "the old harbour was closed in 1923",
     "question": "When was it closed ?",
@@ -37,15 +34,8 @@ _VALID: dict[str, Any] = {
 }
 
 
-@pytest.fixture(scope="module")
-def client(target: Target) -> Iterator[httpx2.Client]:
-    """One for all cases: to make one takes longer than to ask with it."""
-    with httpx2.Client(base_url=target.rest, trust_env=False, timeout=30) as client:
-        yield client
-
-
 @_SCHEMA.parametrize()
-@_FUZZED
+@FUZZED
 def test_the_contract_holds(case: "schemathesis.Case[Any]", target: Target) -> None:
     response = case.call(base_url=target.rest, timeout=30)  # many questions on a busy machine may take some time
     case.validate_response(response, checks=_CHECKS)
@@ -86,7 +76,7 @@ _HEADERS = st.dictionaries(
 )
 
 
-@_FUZZED
+@FUZZED
 @given(body=st.one_of(damaged_bodies(), st.binary(max_size=60)), media_type=_TYPES, headers=_HEADERS)
 def test_damaged_bodies_and_odd_headers(
     target: Target, client: httpx2.Client, body: bytes, media_type: str, headers: dict[str, str]
@@ -96,7 +86,7 @@ def test_damaged_bodies_and_odd_headers(
     note(target, response.status_code, response.text)
 
 
-@_FUZZED
+@FUZZED
 @given(context=st.text(max_size=300), question=st.text(max_size=60), limit=st.integers(1, 4))
 def test_any_text_is_answered_or_refused_and_spans_cut_its_words(
     target: Target, client: httpx2.Client, context: str, question: str, limit: int

@@ -18,7 +18,6 @@ from typing import Any
 
 import grpc
 import httpx2
-import pytest
 from google.protobuf.json_format import MessageToDict
 
 from mqan.v1 import answer_pb2, answer_pb2_grpc
@@ -166,11 +165,6 @@ async def test_no_errors_and_no_cross_talk(bundle_folder: Any, unused_tcp_port_f
     assert not report.errors, report
     assert len(report.latencies_ms) >= NUM_CLIENTS
     print(report)
-
-
-@pytest.mark.parametrize("number", [1, 48])
-def test_cases_are_the_same_every_time(number: int) -> None:
-    assert make_cases(number) == make_cases(48)[:number]
 
 
 def main() -> int:

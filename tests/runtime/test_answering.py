@@ -207,17 +207,6 @@ def test_what_cannot_be_read_is_refused(engine: Engine) -> None:
         engine.start([engine.read("Ada.", "Who?")], [3], [1, 2])
 
 
-@pytest.mark.parametrize("name", ["reader-int8.onnx", "decoder_step-int8.onnx", "embeddings.onnx"])
-def test_a_changed_graph_is_refused(small_bundle: Path, name: str, tmp_path: Path) -> None:
-    for path in small_bundle.iterdir():
-        (tmp_path / path.name).write_bytes(path.read_bytes())
-    content = bytearray((tmp_path / name).read_bytes())
-    content[len(content) // 2] ^= 1
-    (tmp_path / name).write_bytes(bytes(content))
-    with pytest.raises(BundleError, match="SHA-256"):
-        Engine.open(tmp_path, provider="cpu")
-
-
 def test_only_the_operators_of_onnxruntimes_tools_are_allowed(small_bundle: Path) -> None:
     model = onnx.load(small_bundle / "reader-int8.onnx")
     assert {node.domain for node in model.graph.node} == {"", "com.microsoft"}
@@ -225,13 +214,3 @@ def test_only_the_operators_of_onnxruntimes_tools_are_allowed(small_bundle: Path
     model.graph.node[0].domain, model.graph.node[0].op_type = "com.microsoft", "Tokenizer"
     with pytest.raises(BundleError, match=r"com\.microsoft\.Tokenizer"):
         check_graph(model.SerializeToString(), "reader-int8.onnx")
-
-
-def test_numbers_that_are_no_weights_are_refused(small_bundle: Path) -> None:
-    model = onnx.load(small_bundle / "decoder_step-float32.onnx")
-    tensor = next(t for t in model.graph.initializer if t.data_type == onnx.TensorProto.FLOAT16)
-    array = onnx.numpy_helper.to_array(tensor).copy()
-    array.flat[0] = np.inf
-    tensor.CopyFrom(onnx.numpy_helper.from_array(array, tensor.name))
-    with pytest.raises(BundleError, match="no weights"):
-        check_graph(model.SerializeToString(), "decoder_step-float32.onnx")

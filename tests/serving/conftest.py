@@ -3,7 +3,7 @@
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from mqan.v1 import answer_pb2, answer_pb2_grpc
+from mqan_client import Client
 from mqan_core.answer.types import Answer, AnswerToken, Masses, Source, Span, compose
 from mqan_core.ask.options import PLAIN, Options
 from mqan_core.ask.request import Check, read_question
@@ -104,7 +105,7 @@ class StandInEngine:
         self, requests: Sequence[ReadText], max_answer_tokens: Sequence[int], keys: Sequence[Any]
     ) -> Generator[None, None, StandInDecoding]:
         for _ in range(max(request.question.count("window") for request in requests)):
-            self.may_read.acquire(timeout=10)
+            self.may_read.acquire(timeout=60)
             self.windows.append([request.context for request in requests])
             yield
         self.num_started += 1
@@ -121,7 +122,7 @@ class StandInEngine:
 
     def step(self, decoding: StandInDecoding) -> list[tuple[Any, Answer]]:
         assert decoding.left, "a step of nobody"
-        self.may_step.acquire(timeout=10)
+        self.may_step.acquire(timeout=60)
         self.steps.append([key.request.context for key in decoding.left])
         if any("burst" in key.request.context for key in decoding.left):
             raise RuntimeError("secret of the step")
@@ -181,7 +182,7 @@ class StandInEngine:
 
 async def until(condition: Callable[[], bool]) -> None:
     """Wait until something is so."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not condition():
             await asyncio.sleep(0.001)
 
@@ -255,7 +256,7 @@ class Callers:
         return self.rest.post("/v1/answer", json=self.body | changes)
 
     def call(self, **changes: str) -> Any:
-        return self.rpc.Answer(self.request(**changes), timeout=10)
+        return self.rpc.Answer(self.request(**changes), timeout=60)
 
     def request(self, **changes: str) -> answer_pb2.AnswerRequest:
         return answer_pb2.AnswerRequest(**(self.body | changes))  # type: ignore[arg-type]
@@ -279,7 +280,7 @@ async def start_server(
         server = LocalServer(service, load_settings(**given), metrics)
         await server.start()
         channel = grpc.aio.insecure_channel(f"127.0.0.1:{grpc_port}")
-        rest = httpx2.AsyncClient(base_url=f"http://127.0.0.1:{http_port}", trust_env=False, verify=False, timeout=10)
+        rest = httpx2.AsyncClient(base_url=f"http://127.0.0.1:{http_port}", trust_env=False, verify=False, timeout=60)
         opened.append(
             (Callers(server, service, metrics, rest, answer_pb2_grpc.QuestionAnsweringStub(channel)), channel)
         )
@@ -292,6 +293,13 @@ async def start_server(
         await callers.rest.aclose()
         await channel.close()
         await callers.server.stop()
+
+
+@pytest.fixture(scope="module")
+def clients(small_server: tuple[str, str]) -> Iterator[tuple[Client, Client, str]]:
+    """Clients of the small server over REST and over gRPC, and the URL of REST."""
+    with Client(small_server[0]) as rest, Client(small_server[1]) as rpc:
+        yield rest, rpc, small_server[0]
 
 
 @pytest.fixture(autouse=True)

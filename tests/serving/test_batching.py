@@ -171,9 +171,8 @@ async def test_a_short_answer_does_not_wait_for_a_long_one(make_batcher: Batcher
     await asyncio.sleep(0.02)
     assert engine.num_started == 1  # it joins at the end of a step, not within one
     engine.may_step.release(3)
-    async with asyncio.timeout(5):
-        await short
-    assert (await short).text == "short"
+    async with asyncio.timeout(60):
+        assert (await short).text == "short"
     assert not long.done()
     await until(lambda: len(engine.steps) == 6)
     assert sorted(engine.steps[3:]) == [["long"], ["long"], ["short"]]
@@ -364,7 +363,7 @@ async def test_a_round_reads_one_window_of_one_earlier_text(make_batcher: Batche
             engine.may_read.release()
         if name != "short":
             await until(lambda: batcher.num_waiting == 0)
-    answer = await asyncio.wait_for(short, 5)
+    answer = await asyncio.wait_for(short, 60)
     assert answer.text == "short"
     for _ in range(6):
         engine.may_read.release()

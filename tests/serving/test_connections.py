@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import time
 from collections.abc import Awaitable, Callable
 from itertools import chain, repeat
 from pathlib import Path
@@ -78,29 +77,6 @@ async def test_the_refusal_can_be_read(start_server: StartServer, where: str) ->
     assert (await callers.rest.get("/v1/model?" + "a" * 1000)).status_code == 200
     refused = await callers.rest.get("/v1/model?" + "a" * 2000)
     assert (refused.status_code, refused.json()["code"]) == (431, "metadata_too_large")
-
-
-async def test_health_answers_beside_64_endless_requests(start_server: StartServer) -> None:
-    callers = await start_server()
-    await callers.rest.get("/health/ready")
-    over = asyncio.Event()
-
-    async def attack(begin: bytes, more: bytes) -> None:
-        while not over.is_set():
-            peer = await Peer.connect(port_of(callers))
-            await peer.send(chain([begin], repeat(more, 100)))
-            peer.writer.close()
-
-    kinds = list(ENDLESS.values())
-    attacks = [asyncio.create_task(attack(*kinds[number % len(kinds)])) for number in range(64)]
-    slowest = 0.0
-    for _ in range(20):
-        begun = time.perf_counter()
-        assert (await callers.rest.get("/health/ready")).status_code == 200
-        slowest = max(slowest, time.perf_counter() - begun)
-    over.set()
-    await asyncio.gather(*attacks)
-    assert slowest < 1
 
 
 async def test_trailers_are_no_headers(start_server: StartServer, tmp_path: Path) -> None:
@@ -197,7 +173,7 @@ async def test_incomplete_bodies_have_a_bound_together(start_server: StartServer
     refused = 0
     for peer in peers:
         try:
-            async with asyncio.timeout(0.05):
+            async with asyncio.timeout(0.1):
                 response = await peer.reader.readuntil(b"}")
         except TimeoutError:
             continue

@@ -75,11 +75,6 @@ async def test_pages_may_send_what_official_clients_do(start_server: StartServer
     assert (refused.status_code, "access-control-allow-origin" in refused.headers) == (400, False)
 
 
-async def test_an_origin_may_be_named_with_the_port_that_browsers_leave_out(start_server: StartServer) -> None:
-    callers = await start_server(cors_origins=f"{APP}:443")
-    assert (await may_ask(callers, APP)).headers["access-control-allow-origin"] == APP
-
-
 @pytest.mark.parametrize("origin", ["https://evil.example", "http://app.example", "https://app.example.evil", "null"])
 async def test_others_may_not(start_server: StartServer, origin: str) -> None:
     callers = await start_server(cors_origins=APP)

@@ -2,15 +2,12 @@
 
 import json
 import math
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import httpx2
 import pytest
 
-from mqan_runtime.engine import Engine
 from mqan_serving.formats.decisions import choice_confidence, score_confidence
 
 STATE = {"note": "The old harbour was closed in 1923 because storms had torn its walls."}
@@ -32,14 +29,10 @@ DECISIONS = [
 
 
 @pytest.fixture(scope="module")
-def rest(
-    small_bundle: Path, serve_local: Callable[..., AbstractContextManager[tuple[int, int]]]
-) -> Iterator[httpx2.Client]:
+def rest(small_server: tuple[str, str]) -> Iterator[httpx2.Client]:
     """A client of a server."""
-    with serve_local(Engine.open(small_bundle)) as (http_port, _):
-        client = httpx2.Client(base_url=f"http://127.0.0.1:{http_port}", trust_env=False, timeout=20)
+    with httpx2.Client(base_url=small_server[0], trust_env=False, timeout=60) as client:
         yield client
-        client.close()
 
 
 def ask(rest: httpx2.Client, **changes: Any) -> httpx2.Response:

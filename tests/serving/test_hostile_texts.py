@@ -1,7 +1,6 @@
-"""No text costs more than its share: one MiB of anything is checked and read within a bound of time, not a ratio."""
+"""No text costs more than its share: one MiB of anything is checked and read within a bound of time."""
 
 import random
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -17,10 +16,10 @@ from mqan_serving.contract.model import LimitsDocument
 from mqan_serving.contract.questions import Question, question_of, read_object
 from mqan_serving.service.validation import Validator
 from mqan_serving.settings import Settings
+from tests.timing import is_within
 
 _BYTES = 2**20
-_MOST_S = 0.2  # of CPU
-_TRIES = 3  # the least counts: another process may take the machine's caches meanwhile
+_MOST_S = 2.0  # of CPU; 0.1 was seen, and hours where the time grows with the square of the length
 
 _SETTINGS = Settings()
 _LIMITS = LimitsDocument(
@@ -63,7 +62,7 @@ def drawn(letters: str, length: int) -> Callable[[random.Random], str]:
 
 
 TEXTS = {f"filled with {unit!r}": filled(unit) for unit in _UNITS}
-TEXTS |= {f"two words around {unit!r}": f"Oslo{filled(unit)}Bergen" for unit in (" ", "\t", "\n", "\u00ad", "\u3000")}
+TEXTS |= {f"two words around {unit!r}": f"Oslo{filled(unit)}Bergen" for unit in " \t\n,x\u00ad\u3000"}
 TEXTS |= {
     "as many words as are accepted": of_most_tokens(drawn("abcdefghij", 250)),
     "as many words of several bytes": of_most_tokens(drawn("áéíóúñçß", 125)),
@@ -85,18 +84,6 @@ def pieces(repository: Path) -> WordPieces:
     return word_pieces
 
 
-def least_seconds(call: Callable[[], object]) -> float:
-    """Return the seconds of CPU that a call takes at best."""
-    times = []
-    for _ in range(_TRIES):
-        started = time.thread_time()  # a timer makes the process's clock coarse
-        call()
-        times.append(time.thread_time() - started)
-        if times[-1] < _MOST_S / 4:
-            break
-    return min(times)
-
-
 @pytest.mark.parametrize("name", TEXTS)
 def test_it_is_checked_and_read_within_the_bound(name: str, vocabulary: Vocabulary) -> None:
     validator = Validator(_LIMITS)
@@ -109,17 +96,19 @@ def test_it_is_checked_and_read_within_the_bound(name: str, vocabulary: Vocabula
             return
         assert len(read.context_tokens) <= _LIMITS.max_context_tokens  # as was counted before
 
-    assert least_seconds(check_and_read) < _MOST_S
+    assert is_within(_MOST_S, check_and_read)
     body = Question(context=text, question="Where?").model_dump_json().encode()
     if len(body) <= _LIMITS.max_request_bytes:
-        assert least_seconds(lambda: question_of(read_object(body))) < _MOST_S
+        assert is_within(_MOST_S, lambda: question_of(read_object(body)))
 
 
 @pytest.mark.parametrize("letters", ["abcdefghijklmnopqrstuvwxyz", "zqxj", "un", "áéíóú", "internationalise"])
 def test_words_of_no_language_are_cut_into_pieces_within_a_bound(letters: str, pieces: WordPieces) -> None:
     chance = random.Random(1)
     words = [drawn(letters, 99)(chance) for _ in range(1000)]
-    started = time.process_time()
-    for word in words:
-        pieces.ids(word)
-    assert time.process_time() - started < 0.5, "2 s for a whole context of them"
+
+    def cut() -> None:
+        for word in words:
+            pieces.ids(word)
+
+    assert is_within(2, cut)  # 0.15 s was seen

@@ -1,8 +1,6 @@
 """The formats of Hugging Face's tasks, over the default model, as their official client speaks them and by hand."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -10,7 +8,6 @@ import pytest
 from huggingface_hub import InferenceClient
 from huggingface_hub.errors import HfHubHTTPError
 
-from mqan_runtime.engine import Engine
 from mqan_serving.contract.errors import PlacedError
 from mqan_serving.formats.hugging_face import MOST_ANSWERS, question_of
 
@@ -26,15 +23,9 @@ Told = Any
 
 
 @pytest.fixture(scope="module")
-def rest(
-    repository: Path, serve_local: Callable[..., AbstractContextManager[tuple[int, int]]]
-) -> Iterator[httpx2.Client]:
+def rest(default_server: Any) -> Iterator[httpx2.Client]:
     """A client of a server of the default model."""
-    engine = Engine.open(repository / "serving" / "bundles" / "default", provider="cpu")
-    with (
-        serve_local(engine) as (http_port, _),
-        httpx2.Client(base_url=f"http://127.0.0.1:{http_port}", trust_env=False, timeout=20) as client,
-    ):
+    with httpx2.Client(base_url=default_server.rest, trust_env=False, timeout=60) as client:
         yield client
 
 

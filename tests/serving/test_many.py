@@ -126,14 +126,14 @@ async def test_the_time_of_a_call_begins_with_the_call(
 ) -> None:
     callers = await start_server(max_batch_size=1, num_threads=1, **limits)
     engine.may_answer.clear()
-    number = 3 * callers.service.num_side_by_side
+    number = 40 * callers.service.num_side_by_side
     begun = time.monotonic()
     [of_text] = (await ask(callers, context=CONTEXT, questions=["Where?"] * number, timeout_ms=of_call))["texts"]
     took_s = time.monotonic() - begun
     engine.may_answer.set()
     told = {(answer["error"]["code"], answer["error"]["message"]) for answer in of_text["answers"]}
     assert told == {("deadline_exceeded", "No answer within 0.3 s.")}
-    assert took_s < 0.6  # and not 300 ms for each of those that wait for others
+    assert took_s < 6  # and not 300 ms for each of those that wait for others, which would be 12 s
 
 
 async def test_the_time_of_a_question_is_not_given_twice(start_server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,17 +290,17 @@ async def test_a_caller_who_goes_away_frees_all_places_and_a_draining_server_tak
 
 LABELS = [f"v{i}" for i in range(255)]
 HEAVY = {
-    "/v1/answers": {"texts": [{"context": CONTEXT, "questions": [{"question": "Which?", "choices": LABELS}]}] * 200},
-    "/v1/hf/zero-shot-classification": {"inputs": [CONTEXT] * 200, "parameters": {"candidate_labels": LABELS}},
-    "/v1/records": {"context": CONTEXT, "schema": {"properties": {f"f{i}": {"enum": LABELS} for i in range(200)}}},
+    "/v1/answers": {"texts": [{"context": CONTEXT, "questions": [{"question": "Which?", "choices": LABELS}]}] * 100},
+    "/v1/hf/zero-shot-classification": {"inputs": [CONTEXT] * 100, "parameters": {"candidate_labels": LABELS}},
+    "/v1/records": {"context": CONTEXT, "schema": {"properties": {f"f{i}": {"enum": LABELS} for i in range(100)}}},
     "/v1/systemone": {
         "model": "jev-latest",
         "state": CONTEXT,
-        "questions": {f"q{i}": {"type": "choice", "criteria": dict.fromkeys(LABELS)} for i in range(200)},
+        "questions": {f"q{i}": {"type": "choice", "criteria": dict.fromkeys(LABELS)} for i in range(100)},
     },
     "/v2/models/stand-in/infer": {
         "inputs": [
-            {"name": "context", "datatype": "BYTES", "shape": [200], "data": [CONTEXT] * 200},
+            {"name": "context", "datatype": "BYTES", "shape": [100], "data": [CONTEXT] * 100},
             {"name": "question", "datatype": "BYTES", "shape": [1], "data": ["Which?"]},
             {"name": "choices", "datatype": "BYTES", "shape": [255], "data": LABELS},
         ]
@@ -309,22 +309,20 @@ HEAVY = {
 
 
 @pytest.mark.parametrize("path", HEAVY)
-async def test_what_cannot_be_read_in_its_time_is_refused_at_once(start_server: Any, path: str) -> None:
+async def test_what_cannot_be_read_in_its_time_is_refused_at_once(start_server: Any, engine: Any, path: str) -> None:
     callers = await start_server(max_batch_size=1)
     callers.service._pace.note(1000, 1)
-    begun = time.monotonic()
     refused = await callers.rest.post(path, json=HEAVY[path])
     assert refused.status_code == 413
     assert "this server reads about 30000 in the 30 s of the call" in refused.text
-    assert time.monotonic() - begun < 5
-    assert callers.service.num_requests == 0
+    assert callers.service.num_requests == engine.num_started == 0
 
 
 async def test_what_can_be_read_in_its_time_is_taken(start_server: Any) -> None:
-    callers = await start_server()
-    callers.service._pace.note(7000, 1)
-    texts = [{"context": CONTEXT, "questions": [{"question": "Which?", "choices": LABELS}]}] * 200
-    assert len((await ask(callers, texts=texts))["texts"]) == 200
+    callers = await start_server(request_timeout_s=300)
+    callers.service._pace.note(1000, 4)
+    texts = [{"context": CONTEXT, "questions": [{"question": "Which?", "choices": LABELS}]}] * 60
+    assert len((await ask(callers, texts=texts))["texts"]) == 60
     refused = await callers.rest.post("/v1/answers", json={"texts": texts, "timeout_ms": 2000})
     assert refused.status_code == 413
 
@@ -333,12 +331,17 @@ async def test_questions_side_by_side_are_as_many_as_can_be_read_soon(start_serv
     callers = await start_server(max_batch_size=4)
     engine.may_answer.clear()
     most = {}
-    for name, given in {"light": {}, "heavy": {"choices": LABELS}}.items():
+    for name, given, expected in (
+        ("light", {}, callers.service.num_side_by_side),
+        ("heavy", {"choices": LABELS}, 2),
+    ):
         questions = [{"question": "Which?", **given}] * 20
-        call = asyncio.create_task(ask(callers, context=CONTEXT, questions=questions, timeout_ms=400))
-        await asyncio.sleep(0.3)
+        call = asyncio.create_task(ask(callers, context=CONTEXT, questions=questions))
+        await until(lambda: callers.service.num_requests >= expected)  # noqa: B023  called at once
+        await asyncio.sleep(0.1)  # in which more would come
         most[name] = callers.service.num_requests
-        await call
+        call.cancel()
+        await until(lambda: callers.service.num_requests == 0)
     assert most == {"light": callers.service.num_side_by_side, "heavy": 2}
 
 
@@ -420,7 +423,7 @@ async def test_a_question_has_its_own_time(start_server: Any, engine: Any) -> No
     callers = await start_server()
     engine.may_answer.clear()
     asked = asyncio.create_task(call(callers, text(question("Now?", timeout_ms=100), question("Later?"))))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while callers.service.num_requests != 1:  # first none, then both, then the one that has time
             await asyncio.sleep(0.005)
     engine.may_answer.set()

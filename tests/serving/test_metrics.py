@@ -38,7 +38,7 @@ async def scrape(callers: Any) -> Samples:
 
 
 async def until(callers: Any, name: str, value: float) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while (await scrape(callers))[name, ()] != value:
             await asyncio.sleep(0.02)
 

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from mqan_core.errors import InputError
-from mqan_serving.contract.errors import ERRORS, ServingError, describe
+from mqan_serving.contract.errors import ERRORS, ServingError
 from mqan_serving.contract.questions import Question
 from mqan_serving.service.health import Health, State
 from tests.serving.conftest import until
@@ -49,13 +48,6 @@ def test_health_only_moves_forward() -> None:
     health.set_draining()
     assert health.state == "failed"
     assert not health.is_live
-
-
-def test_unexpected_errors_tell_nothing() -> None:
-    failure = describe(ValueError("/srv/secret"))
-    assert failure.is_internal
-    assert "secret" not in failure.message + failure.hint
-    assert describe(InputError("not_of_the_table", "x", "m", "h")).code == "invalid_input"
 
 
 def test_table_of_errors_is_whole() -> None:

@@ -152,12 +152,6 @@ def test_the_lines_of_a_ready_server_name_a_command_that_is_there(
     assert shlex.split(line)[0] == named[place]
 
 
-def test_every_setting_says_why() -> None:
-    for name, field in Settings.model_fields.items():
-        assert field.description, name
-        assert field.description.endswith("."), name
-
-
 def test_bundle_must_exist(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"bundle.*manifest\.json"):
         find_bundle(load_settings(bundle=tmp_path))

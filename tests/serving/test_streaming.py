@@ -106,7 +106,7 @@ async def test_streams_decode_in_the_batches_of_others(start_server: StartServer
         asyncio.ensure_future(callers.post(context="four five six", question=STEPS)),
         asyncio.ensure_future(collect(rpc_events(callers, context="seven eight nine", question=STEPS))),
     ]
-    await until(lambda: callers.service.num_requests == 4)
+    await until(lambda: callers.service._batcher.num_waiting == 3)
     engine.may_answer.set()
     await first
     streamed, plain, by_rpc = await asyncio.gather(*together)

@@ -1,8 +1,6 @@
 """Bad input is refused with a stable code, and the message says what is wrong, where, and how to fix it."""
 
 import json
-import time
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -20,6 +18,7 @@ from mqan_serving.contract.model import LimitsDocument
 from mqan_serving.contract.questions import Question, question_of, read_object
 from mqan_serving.rpc.guard import parse_message
 from mqan_serving.service.validation import Validator
+from tests.timing import is_below
 
 LIMITS = LimitsDocument(
     max_request_bytes=10_000,
@@ -109,7 +108,7 @@ def test_a_document_of_unknown_fields_is_refused_at_once() -> None:
         with pytest.raises(InputError, match="The field f0 is unknown"):
             parse(body)
 
-    assert least_seconds(refuse) < 4 * least_seconds(partial(json.loads, body))
+    assert is_below(8, refuse, partial(json.loads, body))  # 1.1 times was seen
 
 
 def test_a_message_of_unknown_fields_is_refused_at_once() -> None:
@@ -119,7 +118,7 @@ def test_a_message_of_unknown_fields_is_refused_at_once() -> None:
         with pytest.raises(InputError, match="The request has unknown fields"):
             parse_message(health_pb2.HealthCheckRequest, content)
 
-    assert least_seconds(refuse) < 10 * least_seconds(partial(health_pb2.HealthCheckRequest.FromString, content))
+    assert is_below(50, refuse, partial(health_pb2.HealthCheckRequest.FromString, content))  # to list them: 400 times
 
 
 def test_unknown_fields_are_refused_in_parts_of_a_message_too() -> None:
@@ -133,16 +132,6 @@ def test_unknown_fields_are_refused_in_parts_of_a_message_too() -> None:
     with pytest.raises(InputError, match="The request has an unknown field in a part") as error:
         parse_message(answer_pb2.AnswerManyRequest, many)
     assert error.value.code == "unknown_field"
-
-
-def least_seconds(call: Callable[[], object]) -> float:
-    """Return the seconds of CPU that a call takes at best; a timer makes the clock of the process coarse."""
-    times = []
-    for _ in range(3):
-        started = time.thread_time()
-        call()
-        times.append(time.thread_time() - started)
-    return min(times)
 
 
 def test_lone_surrogate_in_a_string_is_refused() -> None:

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ import pytest
 from typer.testing import CliRunner
 
 from mqan_cli.main import app
-from mqan_serving.default_bundle import default_bundle
 from tests.processes import descendants
 
 NUM_ROWS = 150
@@ -128,15 +126,8 @@ def test_a_run_that_is_killed_twice_ends_as_one_that_was_not(folder: Path) -> No
     assert (folder / "killed.csv").read_bytes() == (folder / "unbroken.csv").read_bytes()
 
 
-@pytest.fixture(scope="module")
-def server(start_server: Any) -> Iterator[Any]:
-    running = start_server("local", bundle=default_bundle())
-    yield running
-    assert running.stop() == 0, running.log.read_text()[-3000:]
-
-
-def test_a_server_answers_the_same(folder: Path, server: Any) -> None:
-    for url in (server.rest, f"grpc://{server.rpc}"):
+def test_a_server_answers_the_same(folder: Path, default_server: Any) -> None:
+    for url in (default_server.rest, f"grpc://{default_server.rpc}"):
         batch(folder, "mails.csv", "-o", "served.csv", *ASKED, "--server", url)
         assert (folder / "served.csv").read_bytes() == (folder / "unbroken.csv").read_bytes()
         (folder / "served.csv").unlink()
@@ -148,7 +139,9 @@ def test_where_no_server_answers_no_row_has_the_blame(folder: Path) -> None:
     assert not (folder / "none.csv").exists()
 
 
-def test_a_record_of_every_text_is_the_same_in_process_and_through_a_server(tmp_path: Path, server: Any) -> None:
+def test_a_record_of_every_text_is_the_same_in_process_and_through_a_server(
+    tmp_path: Path, default_server: Any
+) -> None:
     fields = {
         "lamp": {"type": "boolean", "ask": "Is a lamp broken?"},
         "day": {"type": "string", "ask": "On which day?"},
@@ -162,7 +155,7 @@ def test_a_record_of_every_text_is_the_same_in_process_and_through_a_server(tmp_
     first, second = (json.loads(line) for line in (tmp_path / "here.jsonl").read_text().splitlines())
     assert (first["file"], first["lamp"], first["day"], first["error"]) == ("mails/1.txt", True, "Monday", None)
     assert (second["lamp"], second["error"]) == (None, "the text is not UTF-8 at character 0")
-    batch(tmp_path, *given, "-o", "there.jsonl", "--server", server.rest)
+    batch(tmp_path, *given, "-o", "there.jsonl", "--server", default_server.rest)
     assert (tmp_path / "there.jsonl").read_bytes() == (tmp_path / "here.jsonl").read_bytes()
 
 
