@@ -5,7 +5,7 @@ from html import escape
 from typing import Any, Final
 
 from mqan_cli.show import colour, evidence_of, without_answer
-from mqan_client.marks import COLOURS, NAMES, css_of
+from mqan_client.marks import COLOURS, NAMES, css_of, marked
 
 _STYLE: Final = """
 :root { color-scheme: light dark; font: 1rem/1.6 system-ui, sans-serif }
@@ -51,12 +51,11 @@ def _answer(document: dict[str, Any]) -> str:
     if document["choices"]:
         return f"<strong>{escape(document['answer'])}</strong>{sure}"
     text = document["answer"]
-    parts, position = [], 0
-    for start, end, source in colour(text, document["tokens"]):
-        word = f'<span class="word {source}" title="{NAMES[source]}">{escape(text[start:end])}</span>'
-        parts += [escape(text[position:start]), word]
-        position = end
-    return "".join([*parts, escape(text[position:])]) + sure
+    words = [
+        (start, end, f'<span class="word {source}" title="{NAMES[source]}">')
+        for start, end, source in colour(text, document["tokens"])
+    ]
+    return marked(text, words) + sure
 
 
 def _choices(document: dict[str, Any]) -> str:
@@ -92,15 +91,3 @@ def _shaded(text: str, weights: Iterable[dict[str, Any]]) -> str:
         style = f"background: rgba({_SHADE}, {_STRONGEST * found['weight']:.3f})"
         marks.append((found["start"], found["end"], f'<span style="{style}" title="{found["weight"]:.3f}">'))
     return marked(text, marks)
-
-
-def marked(text: str, marks: Iterable[tuple[int, int, str]]) -> str:
-    """Return a text as HTML with elements around ranges of code points; of ranges that overlap the first is kept."""
-    parts, at = [], 0
-    for start, end, opening in sorted(marks):
-        if start < at:
-            continue
-        closing = f"</{opening[1:].split()[0].rstrip('>')}>"
-        parts += [escape(text[at:start]), opening, escape(text[start:end]), closing]
-        at = end
-    return "".join([*parts, escape(text[at:])])

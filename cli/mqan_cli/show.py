@@ -93,14 +93,10 @@ def escape_unknown_characters() -> None:
 
 def colour(answer: str, tokens: list[dict[str, Any]]) -> list[tuple[int, int, str]]:
     """Return where each token stands in the answer, with its source."""
-    ranges = []
-    position = 0
-    for token in tokens:
-        start = answer.find(token["text"], position)
-        if start >= 0 and token["text"]:
-            position = start + len(token["text"])
-            ranges.append((start, position, token["source"]))
-    return ranges
+    from mqan_client.marks import placed
+
+    places = placed(answer, (token["text"] for token in tokens))
+    return [(*place, token["source"]) for place, token in zip(places, tokens, strict=True) if place[0] < place[1]]
 
 
 def visible(text: str) -> str:

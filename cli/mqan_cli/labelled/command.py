@@ -9,10 +9,9 @@ from typing import Any, Final
 from mqan_cli.asked import LEAST
 from mqan_cli.batch.inputs import Rows
 from mqan_cli.errors import CommandError
-from mqan_cli.html_page import marked
 from mqan_cli.labelled.rows import judge_rows, read_task
 from mqan_cli.labelled.scores import scores_of
-from mqan_client.marks import css_of
+from mqan_client.marks import css_of, marked
 
 _WRONG: Final = 5  # rows that are shown in the terminal
 _CONFUSED: Final = 5

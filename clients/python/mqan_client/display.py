@@ -3,7 +3,7 @@
 from html import escape
 from typing import TYPE_CHECKING
 
-from mqan_client.marks import NAMES, colour_of, css_of
+from mqan_client.marks import NAMES, colour_of, css_of, marked, placed
 
 if TYPE_CHECKING:
     from mqan_client.results import Answer, AnswerToken, Record
@@ -59,20 +59,15 @@ def as_html(answer: "Answer") -> str:
 
 
 def _words(answer: "Answer") -> str:
-    """Return the text with its words marked; what stands between them, such as nothing in 2024-118, stays."""
-    parts, position = [], 0
-    for token in answer.tokens:
-        start = answer.text.find(token.text, position)
-        if start >= 0:
-            parts += [escape(answer.text[position:start]), _word(token)]
-            position = start + len(token.text)
-    return "".join([*parts, escape(answer.text[position:])])
+    places = placed(answer.text, (token.text for token in answer.tokens))
+    words = zip(places, answer.tokens, strict=True)
+    return marked(answer.text, [(*place, _opening(token)) for place, token in words if place[0] < place[1]])
 
 
-def _word(token: "AnswerToken") -> str:
+def _opening(token: "AnswerToken") -> str:
     place = "" if token.span is None else f" {token.span.start}-{token.span.end}"
     told = f"{token.source.value}{place}, {token.probability:.2f}"
-    return f"<span style='{css_of(token.source.value)}' title='{told}'>{escape(token.text)}</span>"
+    return f"<span style='{css_of(token.source.value)}' title='{told}'>"
 
 
 def _chosen(label: str, is_chosen: bool) -> str:

@@ -1,6 +1,8 @@
 """Colours of questions and shapes of sources: one table for notebooks, terminals, HTML files and the web page."""
 
 import json
+from collections.abc import Iterable, Iterator
+from html import escape
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,3 +31,24 @@ def css_of(shape: str, number: int = 1) -> str:
 def terminal_style_of(shape: str, number: int = 1) -> str:
     """Return the style of a mark in a terminal, as rich writes it."""
     return f"{_SHAPES[shape]['terminal']} {colour_of(number)}"
+
+
+def placed(text: str, words: Iterable[str]) -> Iterator[tuple[int, int]]:
+    """Yield where each word of an answer stands in its text: nowhere, where it is not found, is an empty place."""
+    end = 0
+    for word in words:
+        found = text.find(word, end)
+        start, end = (end, end) if found < 0 else (found, found + len(word))
+        yield start, end
+
+
+def marked(text: str, marks: Iterable[tuple[int, int, str]]) -> str:
+    """Return a text as HTML with elements around ranges of code points; of ranges that overlap the first is kept."""
+    parts, at = [], 0
+    for start, end, opening in sorted(marks):
+        if start < at:
+            continue
+        closing = f"</{opening[1:].split()[0].rstrip('>')}>"
+        parts += [escape(text[at:start]), opening, escape(text[start:end]), closing]
+        at = end
+    return "".join([*parts, escape(text[at:])])
