@@ -253,7 +253,7 @@ def test_ask_writes_a_page(client: type[StubClient], monkeypatch: pytest.MonkeyP
     assert (result.exit_code, result.stdout) == (0, "Paris\n")
     written = page.read_text(encoding="utf-8")
     before, after = "&lt;b&gt;👩‍👧 In ", " &amp; Rome.&lt;/b&gt;"
-    assert f"<div class=text>{before}<mark class=place>Paris</mark>{after}</div>" in written
+    assert f"<div class=text>{before}<mark class=context>Paris</mark>{after}</div>" in written
     assert f'{before}<span style="background: rgba(255, 130, 0, 0.375)" title="0.500">Paris</span>{after}' in written
     assert "<h1>Where &lt;is&gt; it?</h1>" in written
     assert "Candidates: the end 0.900" in written
