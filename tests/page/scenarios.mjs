@@ -433,6 +433,13 @@ export async function accessible(open, { colorScheme, width }, axe) {
   await check("with a record");
   await page.hover(".record .choice");
   await check("with a value lit");
+  await page.click("#mode-list");
+  await page.fill("#texts", "Pay 20 EUR.\nPay nothing.");
+  await page.click("#ask");
+  await page.waitForSelector("#download:not([hidden])");
+  await page.locator("#list-body button").first().click();
+  await check("with a list of texts");
+  await page.click("#mode-one");
   await page.fill("#context", "");
   await page.click("#ask");
   await check("with a problem");
