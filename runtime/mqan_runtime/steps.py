@@ -1,14 +1,13 @@
 """Rows that decode together, and the loop that takes their steps. Knows no text.
 
-A row leaves a ``Decoding`` at the step that ends it, and the rows of several decodings can go on as one. Buffers are
-allocated and bound once for many steps: the step's state lies in two sets of buffers that take turns (an output may not
-be bound onto an input that is still being read). The caches of the answer start with little room and grow, so that a
-one-word answer does not pay for a long one. Shape letters as in ``graphs.py``.
+A row leaves a ``Decoding`` at the step that ends it, and the rows of several decodings can go on as one. The caches of
+the answer start with little room and grow, so that a one-word answer does not pay for a long one. Shape letters as in
+``graphs.py``.
 """
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -40,8 +39,6 @@ class Decoding:
     constants: Buffers
     state: Buffers
     num_steps: int = 0  # of rows that came together, by those that came first
-    spare: Buffers = field(default_factory=dict)  # for the state after the next step; empty until they are needed
-    bindings: list[onnxruntime.IOBinding] = field(default_factory=list)  # the next turn's first; made when needed
 
     @property
     def num_live(self) -> int:
@@ -80,7 +77,6 @@ class Decoding:
         """Go on with the rows and buffers of another, which is made of this one's live rows."""
         self.keys, self.is_live, self.max_tokens = other.keys, other.is_live, other.max_tokens
         self.sizes, self.constants, self.state = other.sizes, other.constants, other.state
-        self.spare, self.bindings = {}, []
 
 
 class StepLoop:
@@ -128,15 +124,10 @@ class StepLoop:
             d.shrink_to(self.merge([d], room=d.sizes["K"] * _ROOM_GROWTH))
         elif d.num_live <= d.sizes["B"] // 2:
             d.shrink_to(self.merge([d]))
-        if len(d.bindings) < 2:  # the second is made at the second step, which a choice never takes
-            d.spare = d.spare or allocate(self._state, d.sizes)
-            d.bindings.insert(0, self._bind_step(d.constants, d.state, d.spare))
         d.state["position"][~d.is_live] = 0  # who has left goes on harmlessly, but not beyond the last position
-        with denormals_as_zero():
-            self._step.run_with_iobinding(d.bindings[0])
-        d.state, d.spare = d.spare, d.state
-        if len(d.bindings) == 2:
-            d.bindings.reverse()
+        with denormals_as_zero():  # binding the tensors would cost as much as a third of a step, and few are taken
+            after = self._step.run([NEXT + name for name in self._state], {**d.constants, **d.state})
+        d.state = dict(zip(self._state, after, strict=True))
         d.num_steps += 1
         return self._look(d, each=REPEATS)
 
@@ -209,17 +200,6 @@ class StepLoop:
                 target[(slice(first, first + len(rows)), *filled)] = source[(slice(None), *filled)]
                 first += len(rows)
         return gathered
-
-    def _bind_step(
-        self, constants: Mapping[str, Array], before: Mapping[str, Array], after: Mapping[str, Array]
-    ) -> onnxruntime.IOBinding:
-        binding = self._step.io_binding()
-        for name in self._constants:
-            binding.bind_cpu_input(name, constants[name])
-        for name in self._state:
-            binding.bind_cpu_input(name, before[name])
-            bind_output(binding, NEXT + name, after[name])
-        return binding
 
 
 def _hand_out(read: Mapping[str, Array], row: int, num_steps: int) -> Steps:
