@@ -54,7 +54,7 @@ function decisionApi(requests: Asked[], { base, needsKey }: Target): string {
 function typedQuestion({ question, yes_no, choices, multiple, none, scale }: AnswerRequest): object | undefined {
   if (yes_no) return { type: "noul", instructions: question };
   if (scale) return { type: "score", instructions: question, criteria: scale };
-  if (!choices || multiple || none) return undefined;
+  if (!choices || "adapter" in choices || multiple || none) return undefined;
   const criteria = choices.map((choice) => (typeof choice === "string" ? [choice, ""] : [choice.label, choice.description]));
   return { type: "choice", instructions: question, criteria: Object.fromEntries(criteria) };
 }
@@ -75,9 +75,13 @@ function messageOf(request: Asked): object {
   const { choices, sources } = request;
   return {
     ...request,
-    ...(choices && { choices: choices.map((choice) => (typeof choice === "string" ? { label: choice } : choice)) }),
+    ...(choices && ("adapter" in choices ? { choices: undefined, ...choices } : { choices: choices.map(labelled) })),
     ...(sources && { sources: sources.map((source) => `SOURCE_${source.toUpperCase()}`) }),
   };
+}
+
+function labelled(choice: string | { label: string }): object {
+  return typeof choice === "string" ? { label: choice } : choice;
 }
 
 function python(requests: Asked[], { base, needsKey }: Target): string {

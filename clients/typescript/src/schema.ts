@@ -332,6 +332,71 @@ export interface components {
             task: string;
         };
         /**
+         * AdapterDocument
+         * @description An adapter that may be named as the choices of a question.
+         */
+        AdapterDocument: {
+            /**
+             * Labels
+             * @description What it decides between.
+             * @example [
+             *       "billing",
+             *       "shipping"
+             *     ]
+             */
+            labels: string[];
+            /**
+             * Multiple
+             * @description Whether several labels can be right.
+             */
+            multiple: boolean;
+            /**
+             * Name
+             * @example support-teams
+             */
+            name: string;
+            /**
+             * Question
+             * @description What it answers.
+             * @example Which team?
+             */
+            question: string;
+            /**
+             * Rows
+             * @description Rows that it was made of.
+             * @example 160
+             */
+            rows: number;
+            /**
+             * Scale
+             * @description Whether the labels are levels, low to high.
+             */
+            scale: boolean;
+            /**
+             * Sha256
+             * @description SHA-256 of its file.
+             * @example 5f0c5f0c5f0c5f0c5f0c5f0c5f0c5f0c5f0c5f0c5f0c5f0c5f0c5f0c5f0c5f0c
+             */
+            sha256: string;
+        };
+        /**
+         * AdapterVersionDocument
+         * @description Identity of an adapter.
+         */
+        AdapterVersionDocument: {
+            /**
+             * Name
+             * @example support-teams
+             */
+            name: string;
+            /**
+             * Sha256
+             * @description SHA-256 of its file.
+             * @example 5f0c5f0c5f0c5f0c5f0c5f0c5f0c5f0c5f0c5f0c5f0c5f0c5f0c5f0c5f0c5f0c
+             */
+            sha256: string;
+        };
+        /**
          * AlternativeDocument
          * @description One of the next best answers: an unbroken quotation of the context.
          */
@@ -357,6 +422,8 @@ export interface components {
          * @description An answer that says where each of its words came from.
          */
         AnswerDocument: {
+            /** @description The adapter that decided between the choices; absent without one. */
+            adapter?: components["schemas"]["AdapterVersionDocument"] | null;
             /**
              * Alternatives
              * @description The next best quotations, the likeliest first, as many as are wanted and are not below 0.001.
@@ -792,6 +859,11 @@ export interface components {
          * @description The served model and its limits.
          */
         ModelDocument: {
+            /**
+             * Adapters
+             * @description Adapters that can be used now.
+             */
+            adapters: components["schemas"]["AdapterDocument"][];
             limits: components["schemas"]["LimitsDocument"];
             model: components["schemas"]["ModelVersionDocument"];
             /**
@@ -1293,7 +1365,7 @@ export interface operations {
                     alternatives?: number;
                     /**
                      * Choices
-                     * @description A closed set of 1 to 255 labels to choose from. Their order does not matter. Without them, labels that the question lists apart (`Choose from: a, b or c.`) are choices.
+                     * @description A closed set of 1 to 255 labels to choose from. Their order does not matter. Without them, labels that the question lists apart (`Choose from: a, b or c.`) are choices. An adapter, which `mqan adapt` makes of rows, has labels of its own, and its own question, which is read in the place of `question`.
                      * @example [
                      *       "billing",
                      *       "shipping",
@@ -1317,7 +1389,14 @@ export interface operations {
                          * @example billing
                          */
                         label: string;
-                    })[] | null;
+                    })[] | {
+                        /**
+                         * Adapter
+                         * @description Its name; `GET /v1/model` lists them.
+                         * @example support-teams
+                         */
+                        adapter: string;
+                    } | null;
                     /**
                      * Citations
                      * @description Whether the response is to have `citations` in the shape of Anthropic's.
@@ -1493,7 +1572,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorDocument"];
                 };
             };
-            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `incompatible_options` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
+            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `incompatible_options` or `senseless_combination` or `option_out_of_range` or `unknown_adapter` or `unusable_adapter` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -1598,7 +1677,7 @@ export interface operations {
                         alternatives?: number;
                         /**
                          * Choices
-                         * @description A closed set of 1 to 255 labels to choose from. Their order does not matter. Without them, labels that the question lists apart (`Choose from: a, b or c.`) are choices.
+                         * @description A closed set of 1 to 255 labels to choose from. Their order does not matter. Without them, labels that the question lists apart (`Choose from: a, b or c.`) are choices. An adapter, which `mqan adapt` makes of rows, has labels of its own, and its own question, which is read in the place of `question`.
                          * @example [
                          *       "billing",
                          *       "shipping",
@@ -1622,7 +1701,14 @@ export interface operations {
                              * @example billing
                              */
                             label: string;
-                        })[] | null;
+                        })[] | {
+                            /**
+                             * Adapter
+                             * @description Its name; `GET /v1/model` lists them.
+                             * @example support-teams
+                             */
+                            adapter: string;
+                        } | null;
                         /**
                          * Citations
                          * @description Whether the response is to have `citations` in the shape of Anthropic's.
@@ -1747,7 +1833,7 @@ export interface operations {
                             alternatives?: number;
                             /**
                              * Choices
-                             * @description A closed set of 1 to 255 labels to choose from. Their order does not matter. Without them, labels that the question lists apart (`Choose from: a, b or c.`) are choices.
+                             * @description A closed set of 1 to 255 labels to choose from. Their order does not matter. Without them, labels that the question lists apart (`Choose from: a, b or c.`) are choices. An adapter, which `mqan adapt` makes of rows, has labels of its own, and its own question, which is read in the place of `question`.
                              * @example [
                              *       "billing",
                              *       "shipping",
@@ -1771,7 +1857,14 @@ export interface operations {
                                  * @example billing
                                  */
                                 label: string;
-                            })[] | null;
+                            })[] | {
+                                /**
+                                 * Adapter
+                                 * @description Its name; `GET /v1/model` lists them.
+                                 * @example support-teams
+                                 */
+                                adapter: string;
+                            } | null;
                             /**
                              * Citations
                              * @description Whether the response is to have `citations` in the shape of Anthropic's.
@@ -1935,7 +2028,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorDocument"];
                 };
             };
-            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `incompatible_options` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` or `too_many_questions` or `duplicate_id` */
+            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `incompatible_options` or `senseless_combination` or `option_out_of_range` or `unknown_adapter` or `unusable_adapter` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` or `too_many_questions` or `duplicate_id` */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -2117,7 +2210,7 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
-            /** @description `malformed_request` or `invalid_timeout` or `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `incompatible_options` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
+            /** @description `malformed_request` or `invalid_timeout` or `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `incompatible_options` or `senseless_combination` or `option_out_of_range` or `unknown_adapter` or `unusable_adapter` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -2331,7 +2424,7 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
-            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `incompatible_options` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
+            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `incompatible_options` or `senseless_combination` or `option_out_of_range` or `unknown_adapter` or `unusable_adapter` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -2519,7 +2612,7 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
-            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `incompatible_options` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
+            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `incompatible_options` or `senseless_combination` or `option_out_of_range` or `unknown_adapter` or `unusable_adapter` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -2910,7 +3003,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorDocument"];
                 };
             };
-            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `incompatible_options` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
+            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `incompatible_options` or `senseless_combination` or `option_out_of_range` or `unknown_adapter` or `unusable_adapter` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -3174,7 +3267,7 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
-            /** @description `malformed_request` or `invalid_timeout` or `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `incompatible_options` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
+            /** @description `malformed_request` or `invalid_timeout` or `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `incompatible_options` or `senseless_combination` or `option_out_of_range` or `unknown_adapter` or `unusable_adapter` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -3703,7 +3796,7 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
-            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `incompatible_options` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
+            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `incompatible_options` or `senseless_combination` or `option_out_of_range` or `unknown_adapter` or `unusable_adapter` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
             422: {
                 headers: {
                     [name: string]: unknown;
