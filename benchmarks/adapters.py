@@ -111,8 +111,8 @@ def main() -> None:
     for name in given.sets:
         sets[name] = {"title": SETS[name], **measure(engine, name, given.data, given.draws, given.rows)}
         print(name, json.dumps(sets[name]), flush=True)
-    document = {"bundle": engine.bundle.sha256, "draws": given.draws, "counts": COUNTS, "sets": sets}
-    given.output.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+        document = {"bundle": engine.bundle.sha256, "draws": given.draws, "counts": COUNTS, "sets": sets}
+        given.output.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -16,9 +16,10 @@ from typing import Any, Final
 from mqan_data.mixture import dataset_of, is_made
 
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
-DOCUMENTS: Final = ("README.md", "docs/how-it-compares.md", "docs/how-to/yes-no.md")
+DOCUMENTS: Final = ("README.md", "docs/how-it-compares.md", "docs/how-to/yes-no.md", "docs/how-to/adapt.md")
 _BUNDLE: Final = "serving/bundles/default"
 _BENCHMARKS: Final = "benchmarks/results/README.md"
+_ADAPTERS: Final = "benchmarks/results/adapters.json"
 _PLACE: Final = re.compile(r"(<!-- = (.+?) -->)(.*?)(<!-- / -->)", re.DOTALL)
 _HEADING: Final = re.compile(r"^#+ (.+)$")
 _WORDS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -87,6 +88,7 @@ def values_of(repository: Path) -> dict[str, str]:
         "better than cosine": _WORDS[better],
         "worse than cosine": _WORDS[len(sets) - better],
         "label sets": _label_sets(by_set),
+        "adapters": _adapters(json.loads((repository / _ADAPTERS).read_text(encoding="utf-8"))),
         "answers on a GPU": list(on_gpu[-1].values())[-1],
     }
 
@@ -103,6 +105,16 @@ def _label_sets(by_set: Mapping[str, Mapping[str, str]]) -> str:
         best = max(float(found[column]) for column in _COMPARED)
         cells = [f"**{_digits(v)}**" if float(v) == best else _digits(v) for v in map(found.__getitem__, _COMPARED)]
         lines.append(f"| {' | '.join([title, found['labels'], *cells])} |".replace("|  |", "| |"))
+    return "\n".join([*lines, "", ""])
+
+
+def _adapters(measured: Mapping[str, Any]) -> str:
+    """Return the table of adapters by rows a label; in brackets what the vectors of the texts teach alone."""
+    counts = [str(count) for count in measured["counts"]]
+    lines = ["", "", f"| set | labels | none | {' | '.join(counts)} |", f"|---|{'---:|' * (2 + len(counts))}"]
+    for found in measured["sets"].values():
+        cells = [f"{_digits(found[count]['adapter'])} ({_digits(found[count]['vectors'])})" for count in counts]
+        lines.append(f"| {found['title']} | {found['labels']} | {_digits(found['alone'])} | {' | '.join(cells)} |")
     return "\n".join([*lines, "", ""])
 
 
