@@ -41,7 +41,8 @@ def rows_of(name: str, data: Path, most: int, num_tests: int) -> tuple[list[Exam
     dataset = load_dataset(name)
     part = next(iter(dataset.parts))
     alone = replace(dataset, parts={part: dataset.parts[part]})
-    rng, taken, tests = np.random.default_rng(0), defaultdict(list), list[Example]()
+    rng, tests = np.random.default_rng(0), list[Example]()
+    taken: dict[str, list[Example]] = defaultdict(list)
     found: list[Example] = []
     for split in ("train", "validation", "test"):
         try:
