@@ -2,7 +2,7 @@
 
 The model's log probabilities of the labels are the prior, whose weight, like the strength of the ridge on all that is
 added to it, is chosen by cross-validation on the rows. Where that does not show a gain of more than a standard error,
-the model's own answer stays.
+in log loss and in right answers, the model's own answer stays.
 """
 
 from collections.abc import Iterator, Sequence
@@ -106,8 +106,9 @@ def fit_adapter(seen: Observed, golds: Sequence[Sequence[str]], head: AdapterHea
         for weight in _WEIGHTS:
             tried |= _left_out(seen, gold, replace(head, weight=weight, shares=shares))
     (best, ridge), found = min(tried.items(), key=lambda one: float(_losses(one[1], gold, head).mean()))
-    gain = before - _losses(found, gold, head)
-    if gain.mean() <= gain.std(ddof=1) / np.sqrt(len(gain)):
+    right = [(_said(logits, head) == gold).all(axis=1).astype(float) for logits in (own, found)]
+    gains = before - _losses(found, gold, head), right[1] - right[0]
+    if any(gain.mean() <= gain.std(ddof=1) / np.sqrt(len(gain)) for gain in gains):
         nothing = np.zeros(features_of(seen.own[:1], seen.vectors[:1], head).shape[1])
         same = _said(own, head)
         return Fitted(head, nothing, np.zeros((len(nothing), gold.shape[1])), False, gold, same, same)
@@ -147,7 +148,11 @@ def _fits(
     features[:, -1] = float(head.shares)
     # what is added lies in the span of the rows: the fit is in their principal axes
     axes, sizes, basis = np.linalg.svd(features, full_matrices=False)
-    design, prior = axes * sizes, head.weight * seen.own[:, : gold.shape[1]]
+    own = seen.own[:, : gold.shape[1]]
+    held = (1 - head.weight) * own.mean(axis=0)  # so that a smaller weight of the prior leaves the shares, too
+    if not head.multiple:
+        held -= held.mean()
+    design, prior = axes * sizes, head.weight * own + held
     weights = np.zeros((len(sizes), gold.shape[1]))
     steepest = 0.5 * float(sizes.max(initial=0.0)) ** 2
     for ridge in (one for one in _RIDGES if one >= weakest):
@@ -157,7 +162,9 @@ def _fits(
             following = ahead - (design.T @ error + ridge * ahead) / (steepest + ridge)
             later = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
             ahead, weights, momentum = following + (momentum - 1) / later * (following - weights), following, later
-        yield ridge, (center_F, basis.T @ weights)
+        weights_FK = basis.T @ weights
+        weights_FK[-1] += held
+        yield ridge, (center_F, weights_FK)
 
 
 def _losses(logits: Floats, gold: Floats, head: AdapterHead) -> Floats:

@@ -106,7 +106,7 @@ def features_of(own: Floats, vectors: Floats, head: AdapterHead) -> Floats:
 def adapted_logits(head: AdapterHead, center_F: Floats, weights_FK: Floats, own: Floats, vectors: Floats) -> Floats:
     """Return the logits of rows, [rows, outcomes], before they are sharpened."""
     features = features_of(own, vectors, head) - center_F
-    features[:, -1] = float(head.shares)
+    features[:, -1] = 1.0
     added = features @ weights_FK
     logits = head.weight * own
     logits[:, : added.shape[1]] += added
