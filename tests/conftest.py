@@ -312,6 +312,7 @@ def serve_local(
     from mqan_serving.observability.logs import set_up_logs
     from mqan_serving.observability.metrics import Metrics
     from mqan_serving.service.answer_service import Service
+    from mqan_serving.service.models import Models
     from mqan_serving.settings import load_settings
 
     async def run(
@@ -321,7 +322,7 @@ def serve_local(
         metrics = Metrics()
         service = Service(engine, load_settings(**settings), meter=metrics)
         await service.warm_up()
-        server = LocalServer(service, load_settings(**settings), metrics)
+        server = LocalServer(Models.of(service, load_settings(**settings)), load_settings(**settings), metrics)
         await server.start()
         stop = asyncio.Event()
         started.set_result((asyncio.get_running_loop(), stop))

@@ -17,6 +17,7 @@ from mqan_cli.batch.command import InOrder, batch
 from mqan_cli.errors import CommandError
 from mqan_cli.labelled.adapting import adapt
 from mqan_cli.mcp.command import mcp
+from mqan_cli.models import models_app
 from mqan_cli.sections import SECTION_OF, SectionedGroup
 from mqan_cli.show import escape_unknown_characters
 from mqan_cli.work_tree import exposing_tree
@@ -31,6 +32,7 @@ app = typer.Typer(
 )
 data_app = typer.Typer(help="Get the official datasets, and check them.", no_args_is_help=True)
 app.add_typer(data_app, name="data", rich_help_panel=SECTION_OF["data"])
+app.add_typer(models_app, name="models", rich_help_panel=SECTION_OF["models"])
 
 
 def _verb(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -30,9 +30,11 @@ def check_ports(settings: Settings) -> None:
 
 
 def check_keys(settings: Settings) -> None:
-    """Read the API keys, or raise ``SettingsError``; warn where there are none."""
+    """Read the API keys and the admin's, or raise ``SettingsError``; warn where there are none."""
     if settings.api_key_file is not None and not read_keys(settings.api_key_file):
         log("the file of API keys is empty: nobody may ask", level="warning")
+    if settings.admin_key_file is not None:
+        read_keys(settings.admin_key_file)
 
 
 def make_room_for_files(settings: Settings) -> None:

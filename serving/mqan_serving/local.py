@@ -16,8 +16,8 @@ from mqan_serving.rest.routes import create_rest_app, export_metrics
 from mqan_serving.rpc import bounds
 from mqan_serving.rpc.guard import RpcGuard
 from mqan_serving.rpc.methods import SERVICE_NAMES, QuestionAnsweringMethods, add_health, add_question_answering
-from mqan_serving.service.answer_service import Service
 from mqan_serving.service.health import Health
+from mqan_serving.service.models import Models
 from mqan_serving.settings import Settings, address
 
 _HEALTH_PERIOD_S = 0.5
@@ -25,19 +25,19 @@ _LAST_CALLS_S = 1.0  # for calls that were sent before their callers knew that t
 
 
 class LocalServer:
-    """REST and gRPC over one service."""
+    """REST and gRPC over the models of this process."""
 
-    def __init__(self, service: Service, settings: Settings, metrics: Metrics) -> None:
-        self._service = service
+    def __init__(self, models: Models, settings: Settings, metrics: Metrics) -> None:
+        self.models = models
         self._settings = settings
         self._metrics = metrics
         self._keys = keys = ApiKeys(settings.api_key_file)
-        app = create_rest_app(lambda: service, settings, keys, metrics)
+        app = create_rest_app(lambda: models, settings, keys, metrics)
         self._http = HttpServer(app, settings, metrics, settings.drain_timeout_s)
         self._grpc = grpc.aio.server(
             options=bounds.server_options(settings), maximum_concurrent_rpcs=bounds.max_calls(settings)
         )
-        methods = QuestionAnsweringMethods(lambda: service, RpcGuard(settings, keys, metrics))
+        methods = QuestionAnsweringMethods(lambda: models, RpcGuard(settings, keys, metrics))
         add_question_answering(methods, self._grpc)
         add_health(methods, self._grpc)
         if settings.reflection:
@@ -64,28 +64,39 @@ class LocalServer:
     async def stop(self) -> None:
         """Say 'not ready', finish what is in progress, then close all ports."""
         settings = self._settings
-        log("draining", requests=self._service.num_requests)
-        self._service.health.set_draining()
+        log("draining", requests=self.models.num_requests)
+        self.models.health.set_draining()
         await asyncio.sleep(settings.drain_delay_s)
-        await self._service.drain(settings.drain_timeout_s)
+        await self.models.drain(settings.drain_timeout_s)
         self._http.should_exit = True
         await self._grpc.stop(_LAST_CALLS_S)
         await self._http.close()
         await self._exporter.close()
-        await self._service.close()
+        await self.models.close()
         log("stopped")
 
 
-async def wait_for_end(health: Health) -> None:
-    """Return when the process is asked to end (SIGTERM or SIGINT), or the engine has failed."""
+async def wait_for_end(served: Models | Health) -> None:
+    """Return when the process is asked to end (SIGTERM or SIGINT), or an engine has failed; SIGHUP reads models again.
+
+    Keys are read again whenever their file changes.
+    """
     loop = asyncio.get_running_loop()
     asked = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, asked.set)
+    looks: set[asyncio.Task[None]] = set()
+
+    def look() -> None:
+        if isinstance(served, Models):
+            looks.add(task := loop.create_task(served.look()))
+            task.add_done_callback(looks.discard)
+
+    loop.add_signal_handler(signal.SIGHUP, look)
     try:
-        while health.is_live and not asked.is_set():
+        while served.is_live and not asked.is_set():
             with suppress(TimeoutError):
                 await asyncio.wait_for(asked.wait(), _HEALTH_PERIOD_S)
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)
+            loop.remove_signal_handler(number)  # that of SIGHUP stays: it never ends a server

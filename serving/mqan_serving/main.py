@@ -19,7 +19,8 @@ from mqan_serving.contract.errors import SettingsError
 from mqan_serving.observability.logs import log, set_up_logs
 from mqan_serving.observability.metrics import Metrics
 from mqan_serving.ray_serve.environment import QUIET_CORE, check_ray, ray_environment
-from mqan_serving.settings import Settings, address, find_bundle
+from mqan_serving.service.catalog import absolute, bundles_folder, read_catalog, read_changes
+from mqan_serving.settings import Settings, address
 
 _OBJECT_STORE_BYTES = 80 * 1024 * 1024  # the least that Ray takes; requests do not pass through it
 _TEXT, _QUESTION = "The tower is 330 m tall.", "How tall is the tower?"
@@ -40,31 +41,33 @@ def serve_local(settings: Settings) -> None:
     check_ports(settings)
     check_keys(settings)
     make_room_for_files(settings)
-    folder = find_bundle(settings)
+    read_catalog(settings, read_changes(settings))
     os.environ.setdefault("GRPC_VERBOSITY", QUIET_CORE)
     import uvloop  # after the checks: a wrong setting is reported at once
 
-    uvloop.run(_run_local(folder, settings))
+    uvloop.run(_run_local(settings))
 
 
-async def _run_local(folder: Path, settings: Settings) -> None:
+async def _run_local(settings: Settings) -> None:
     from mqan_serving.local import LocalServer, wait_for_end
-    from mqan_serving.service.answer_service import open_service
+    from mqan_serving.service.models import open_models
 
     metrics = Metrics()
-    service = await open_service(folder, settings, metrics)
-    server = LocalServer(service, settings, metrics)
+    models = await open_models(settings, metrics)
+    server = LocalServer(models, settings, metrics)
     try:
         await server.start()
     except OSError as error:
-        await service.close()
+        await models.close()
         raise SettingsError(str(error)) from error
     gc.freeze()  # what is loaded stays: later collections need not look at it
-    model = service.model
-    announce(settings, f"{model.name} {model.version}, {model.provider}")
-    await wait_for_end(service.health)
+    model = models.stable.model
+    others = len(models.listed()) - 1
+    announce(settings, f"{model.name} {model.version}{f' and {others} more' if others else ''}, {model.provider}")
+    await wait_for_end(models)
+    is_live = models.is_live
     await server.stop()
-    if not service.health.is_live:
+    if not is_live:
         raise EngineFailedError("the engine has failed; start the server again")
 
 
@@ -81,11 +84,14 @@ def serve_ray(settings: Settings) -> None:
     check_ray()
     check_ports(settings)
     check_keys(settings)
-    folder = find_bundle(settings)
-    bundle = verify_files(folder)  # a damaged bundle is reported now, not by replicas that do not start
-    key_file = settings.api_key_file and settings.api_key_file.absolute()  # replicas have a working folder of their own
-    adapters = settings.adapters and settings.adapters.absolute()
-    given = settings.model_copy(update={"bundle": folder, "api_key_file": key_file, "adapters": adapters})
+    catalog = read_catalog(settings, read_changes(settings))
+    stable = verify_files(catalog.entries[catalog.stable].folder)  # damage is reported now, not by replicas
+    if settings.admin_key_file is not None and bundles_folder(settings) is None:
+        raise SettingsError(
+            "setting admin_key_file (MQAN_ADMIN_KEY_FILE): replicas find changes in a folder of bundles: set bundles "
+            "(MQAN_BUNDLES) to one"
+        )
+    given = absolute(settings)
     # Only this user may look into it: who can write to HAProxy's socket decides where requests go.
     with (
         tempfile.TemporaryDirectory(prefix="mqan-", ignore_cleanup_errors=True) as run_folder,
@@ -108,7 +114,7 @@ def serve_ray(settings: Settings) -> None:
                 once_connected=_interrupt_on_signals,
             )
             is_serving = True
-            model = f"{bundle.manifest.name} {bundle.manifest.version}"
+            model = f"{catalog.stable} {stable.manifest.version}"
             announce(settings, f"{model}, {settings.num_replicas} replica(s) on Ray Serve")
             wait_while_ray_lives()
         except (KeyboardInterrupt, SystemExit):  # the latter is how Ray takes SIGTERM while it starts

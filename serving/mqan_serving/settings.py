@@ -46,6 +46,24 @@ class Settings(BaseSettings):
     bundle: Path | None = Field(
         None, description="Folder of the model. Unset: the one in serving/bundles, so that a fresh clone answers."
     )
+    bundles: str | None = Field(
+        None,
+        description="Several models: name=folder with commas between, or a folder of bundles, which is watched: each "
+        "folder in it is a model by its name. Unset: the bundle alone.",
+    )
+    stable: str | None = Field(
+        None, description="Name of the model for requests that name none. Unset: the first of the bundles."
+    )
+    canary: str | None = Field(None, description="Name of a model that gets a share of these requests.")
+    canary_share: float = Field(
+        0.0, ge=0, le=1, description="That share, 0 to 1, of callers: by the header x-mqan-caller, else by API key."
+    )
+    models_memory: int | None = Field(
+        None,
+        ge=1,
+        description="MiB that models may take together, counted as three times their files. Above, the one used "
+        "longest ago leaves. Unset: all that were asked for stay.",
+    )
     provider: Literal["auto", "cpu", "cuda"] = Field(
         "auto", description="Where the model runs. auto: a GPU if there is one that works, else the CPU."
     )
@@ -80,6 +98,9 @@ class Settings(BaseSettings):
         None, description="File of API keys, made by `mqan key`. Unset: everybody who can reach the server may use it."
     )
 
+    admin_key_file: Path | None = Field(
+        None, description="File of keys for changing the models (`mqan models`). Unset: that cannot be done over HTTP."
+    )
     allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
         (),
         description="Host names, separated by commas, that HTTP requests may use; IP addresses and localhost always "
@@ -220,6 +241,8 @@ class Settings(BaseSettings):
             )
         if (self.provider, self.precision) == ("cuda", "int8"):
             raise ValueError("precision int8 is for the CPU; set precision to auto, or provider to cpu")
+        if self.bundle is not None and self.bundles is not None:
+            raise ValueError("bundle and bundles are both set; set one of them")
         if self.metrics_need_key and self.api_key_file is None:
             raise ValueError("metrics_need_key asks for an API key, but api_key_file names no file of them")
         names: dict[int, str] = {}

@@ -66,6 +66,8 @@ VERBS = [
     "evaluate",
     "serve",
     "key",
+    "models",
+    "models list",
     "verify",
     "data",
     "data get",

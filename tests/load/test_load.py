@@ -26,6 +26,7 @@ from mqan_serving.local import LocalServer
 from mqan_serving.observability.logs import set_up_logs
 from mqan_serving.observability.metrics import Metrics
 from mqan_serving.service.answer_service import Service
+from mqan_serving.service.models import Models
 from mqan_serving.settings import load_settings
 
 NUM_CLIENTS = 64
@@ -152,7 +153,7 @@ async def test_no_errors_and_no_cross_talk(bundle_folder: Any, unused_tcp_port_f
     metrics = Metrics()
     service = Service(Engine.open(bundle_folder, provider="cpu"), settings, meter=metrics)
     await service.warm_up()
-    server = LocalServer(service, settings, metrics)
+    server = LocalServer(Models.of(service, settings), settings, metrics)
     await server.start()
     try:
         report = await put_under_load(

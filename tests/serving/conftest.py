@@ -30,6 +30,7 @@ from mqan_serving.observability.logs import set_up_logs
 from mqan_serving.observability.metrics import Metrics
 from mqan_serving.records.values import NEAR_CHARS, Kind, read_value
 from mqan_serving.service.answer_service import Service
+from mqan_serving.service.models import Models
 from mqan_serving.settings import load_settings
 
 
@@ -277,7 +278,7 @@ async def start_server(
         http_port, grpc_port = free_ports(2)
         given = {"http_port": http_port, "grpc_port": grpc_port, "drain_delay_s": 0.0, **settings}
         service = make_service(**given)
-        server = LocalServer(service, load_settings(**given), metrics)
+        server = LocalServer(Models.of(service, load_settings(**given)), load_settings(**given), metrics)
         await server.start()
         channel = grpc.aio.insecure_channel(f"127.0.0.1:{grpc_port}")
         rest = httpx2.AsyncClient(base_url=f"http://127.0.0.1:{http_port}", trust_env=False, verify=False, timeout=60)

@@ -240,7 +240,7 @@ async def test_stopping_finishes_what_is_in_progress(start_server: StartServer, 
     in_progress = [asyncio.ensure_future(callers.post()), asyncio.ensure_future(_await(callers.call()))]
     await until(lambda: callers.service.num_requests == 2)
     stopping = asyncio.ensure_future(callers.server.stop())
-    await until(lambda: not callers.service.health.is_ready)
+    await until(lambda: not callers.server.models.health.is_ready)
     refused = await callers.post()
     assert (refused.status_code, refused.json()["code"]) == (503, "unavailable")
     assert refused.headers["retry-after"] == "1"
@@ -345,10 +345,11 @@ async def test_second_server_on_a_port_is_an_error(
     first = await start_server()
     settings = first.server._settings
     with pytest.raises(OSError, match="in use"):
-        await LocalServer(first.service, settings, Metrics()).start()
+        await LocalServer(first.server.models, settings, Metrics()).start()
     (http_port,) = free_ports(1)
+    other = settings.model_copy(update={"http_port": http_port})
     with pytest.raises(OSError, match=str(settings.grpc_port)):
-        await LocalServer(first.service, settings.model_copy(update={"http_port": http_port}), Metrics()).start()
+        await LocalServer(first.server.models, other, Metrics()).start()
 
 
 async def _await(call: Any) -> Any:

@@ -204,9 +204,9 @@ async def test_a_call_in_progress_is_answered_whole_while_the_server_drains(star
     number = 3 * callers.service.num_side_by_side
     call = asyncio.create_task(ask(callers, context=CONTEXT, questions=["Where?"] * number))
     await until(lambda: callers.service.num_requests > 0)
-    drain = asyncio.create_task(callers.service.drain(20))
+    drain = asyncio.create_task(callers.server.models.drain(20))
     await asyncio.sleep(0)
-    assert callers.service.health.state == "draining"
+    assert callers.server.models.health.state == "draining"
     engine.may_answer.set()
     [of_text] = (await call)["texts"]
     assert [answer["error"] for answer in of_text["answers"]] == [None] * number

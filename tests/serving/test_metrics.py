@@ -166,7 +166,7 @@ metrics = Metrics()
 limits = SimpleNamespace(max_concurrent_requests=8)
 metrics.describe_server(SimpleNamespace(name="n", version="v", sha256="s", provider="p", limits=limits))
 with metrics.track_request():
-    metrics.observe(2, 1.5)
+    metrics.observe("n", 2, 1.5)
     for _ in range(int(sys.argv[1])):
         metrics.count_request("rest", "Answer", "ok", 0.02)
     print("done", flush=True)

@@ -49,6 +49,7 @@ class Asked(TypedDict, total=False):
     parse: Literal["sql", "dialogue_state"] | None  # what the answer is to be read as
     min_probability: float | None  # below which there is no answer
     none: bool  # none of the choices may be right, too
+    model: str | None  # the name of the one that is to answer
 
 
 class AskedRecord(TypedDict, total=False):

@@ -28,7 +28,7 @@ SOURCE_QUESTION: Source
 SOURCE_VOCABULARY: Source
 
 class AnswerRequest(_message.Message):
-    __slots__ = ("context", "question", "max_answer_tokens", "choices", "multiple", "yes_no", "scale", "sources", "min_probability", "contiguous", "all", "alternatives", "explain", "parse", "none", "adapter")
+    __slots__ = ("context", "question", "max_answer_tokens", "choices", "multiple", "yes_no", "scale", "sources", "min_probability", "contiguous", "all", "alternatives", "explain", "parse", "none", "adapter", "model")
     CONTEXT_FIELD_NUMBER: _ClassVar[int]
     QUESTION_FIELD_NUMBER: _ClassVar[int]
     MAX_ANSWER_TOKENS_FIELD_NUMBER: _ClassVar[int]
@@ -45,6 +45,7 @@ class AnswerRequest(_message.Message):
     PARSE_FIELD_NUMBER: _ClassVar[int]
     NONE_FIELD_NUMBER: _ClassVar[int]
     ADAPTER_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
     context: str
     question: str
     max_answer_tokens: int
@@ -61,7 +62,8 @@ class AnswerRequest(_message.Message):
     parse: ParseKind
     none: bool
     adapter: str
-    def __init__(self, context: _Optional[str] = ..., question: _Optional[str] = ..., max_answer_tokens: _Optional[int] = ..., choices: _Optional[_Iterable[_Union[Choice, _Mapping]]] = ..., multiple: _Optional[bool] = ..., yes_no: _Optional[bool] = ..., scale: _Optional[_Iterable[str]] = ..., sources: _Optional[_Iterable[_Union[Source, str]]] = ..., min_probability: _Optional[float] = ..., contiguous: _Optional[bool] = ..., all: _Optional[bool] = ..., alternatives: _Optional[int] = ..., explain: _Optional[bool] = ..., parse: _Optional[_Union[ParseKind, str]] = ..., none: _Optional[bool] = ..., adapter: _Optional[str] = ...) -> None: ...
+    model: str
+    def __init__(self, context: _Optional[str] = ..., question: _Optional[str] = ..., max_answer_tokens: _Optional[int] = ..., choices: _Optional[_Iterable[_Union[Choice, _Mapping]]] = ..., multiple: _Optional[bool] = ..., yes_no: _Optional[bool] = ..., scale: _Optional[_Iterable[str]] = ..., sources: _Optional[_Iterable[_Union[Source, str]]] = ..., min_probability: _Optional[float] = ..., contiguous: _Optional[bool] = ..., all: _Optional[bool] = ..., alternatives: _Optional[int] = ..., explain: _Optional[bool] = ..., parse: _Optional[_Union[ParseKind, str]] = ..., none: _Optional[bool] = ..., adapter: _Optional[str] = ..., model: _Optional[str] = ...) -> None: ...
 
 class Choice(_message.Message):
     __slots__ = ("label", "description")
@@ -166,10 +168,12 @@ class RequestedSlot(_message.Message):
     def __init__(self, slot: _Optional[str] = ..., spans: _Optional[_Iterable[_Union[AnswerSpan, _Mapping]]] = ...) -> None: ...
 
 class AnswerManyRequest(_message.Message):
-    __slots__ = ("texts",)
+    __slots__ = ("texts", "model")
     TEXTS_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
     texts: _containers.RepeatedCompositeFieldContainer[AskedText]
-    def __init__(self, texts: _Optional[_Iterable[_Union[AskedText, _Mapping]]] = ...) -> None: ...
+    model: str
+    def __init__(self, texts: _Optional[_Iterable[_Union[AskedText, _Mapping]]] = ..., model: _Optional[str] = ...) -> None: ...
 
 class AskedText(_message.Message):
     __slots__ = ("id", "context", "questions")
@@ -354,12 +358,14 @@ class ModelVersion(_message.Message):
     def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ...) -> None: ...
 
 class FillRecordRequest(_message.Message):
-    __slots__ = ("context", "schema")
+    __slots__ = ("context", "schema", "model")
     CONTEXT_FIELD_NUMBER: _ClassVar[int]
     SCHEMA_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
     context: str
     schema: str
-    def __init__(self, context: _Optional[str] = ..., schema: _Optional[str] = ...) -> None: ...
+    model: str
+    def __init__(self, context: _Optional[str] = ..., schema: _Optional[str] = ..., model: _Optional[str] = ...) -> None: ...
 
 class FillRecordResponse(_message.Message):
     __slots__ = ("record", "missing", "fields", "model")
@@ -408,8 +414,10 @@ class NormalizedValue(_message.Message):
     def __init__(self, library: _Optional[str] = ..., amount: _Optional[float] = ..., currency: _Optional[str] = ..., iso: _Optional[str] = ...) -> None: ...
 
 class GetModelRequest(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("model",)
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    model: str
+    def __init__(self, model: _Optional[str] = ...) -> None: ...
 
 class GetModelResponse(_message.Message):
     __slots__ = ("model", "sha256", "provider", "limits", "num_generated", "num_words", "scores", "server_version", "questions", "adapters")

@@ -16,6 +16,7 @@ MOST_QUESTIONS: Final = 256  # about one text
 MOST_IN_ALL: Final = 1024
 CONTEXT_IN_QUESTION: Final = "Send context next to questions, not inside a question."
 MOST_EXPLAINED: Final = 32  # of them; an explanation of a long answer has some 500 kB
+_OF_CALL: Final = ("timeout_ms", "model")
 _MOST_ID: Final = 200  # characters
 
 
@@ -39,7 +40,7 @@ def texts_of(document: dict[str, Any]) -> list[AskedText]:
     """Return the questions of a call, or raise ``InputError``; what is wrong with one alone is kept with it."""
     timeout_ms = check_timeout_ms(document.get("timeout_ms"))
     if "texts" in document:
-        check_names(document, {"texts", "timeout_ms"})
+        check_names(document, {"texts", *_OF_CALL})
         rows = _list(document, "texts", MOST_TEXTS, "")
         texts = [_text(row, f"texts[{i}].", timeout_ms) for i, row in enumerate(rows)]
     else:
@@ -51,7 +52,7 @@ def texts_of(document: dict[str, Any]) -> list[AskedText]:
 def _text(row: Any, where: str, timeout_ms: int | None) -> AskedText:
     if not isinstance(row, dict):
         raise refuse("wrong_type", "texts", f"{where.rstrip('.')} is not an object.")
-    check_names(row, {"id", "context", "questions"} if where else {"id", "context", "questions", "timeout_ms"}, where)
+    check_names(row, {"id", "context", "questions", *(() if where else _OF_CALL)}, where)
     context = row.get("context")
     if context is None:
         raise refuse("missing_field", "context", f"The field {where}context is missing.")
@@ -75,6 +76,9 @@ def item_of(row: Any, context: str, timeout_ms: int | None = None) -> Item:
     rest = {key: value for key, value in row.items() if key != "id"}
     if "context" in rest:
         return Item(name, refuse("unknown_field", "context", CONTEXT_IN_QUESTION))
+    if "model" in rest:
+        message = "The field model stands beside questions, not in a question."
+        return Item(name, refuse("unknown_field", "model", message))
     if "stream" in rest:
         message = "The field stream is known to POST /v1/answer only, which takes one question."
         return Item(name, refuse("unknown_field", "stream", message))
@@ -93,6 +97,14 @@ def _list(row: Mapping[str, Any], name: str, most: int, where: str) -> list[Any]
     entries = value if isinstance(value, list) else []
     _check_number(len(entries), most, f"{where}{name}")
     return entries
+
+
+def model_of(document: Mapping[str, Any]) -> str | None:
+    """Return the name of the model that a call is for; None where it does not say."""
+    name = document.get("model")
+    if name is None or isinstance(name, str):
+        return name
+    raise refuse("wrong_type", "model", "The field model is not a string.")
 
 
 def check_timeout_ms(value: object) -> int | None:
@@ -163,7 +175,7 @@ def check_names(row: Mapping[str, Any], known: Set[str], where: str = "") -> Non
 def _item_schema() -> dict[str, Any]:
     schema = question_schema()
     named = {"id": {"type": "string", "description": "Comes back with the answer.", "examples": ["height"]}}
-    rest = {name: field for name, field in schema["properties"].items() if name not in ("context", "stream")}
+    rest = {name: field for name, field in schema["properties"].items() if name not in ("context", "stream", "model")}
     return {**schema, "title": "AskedQuestion", "properties": {**named, **rest}, "required": ["question"]}
 
 
@@ -190,8 +202,9 @@ def _schema() -> dict[str, Any]:
         "required": ["context", "questions"],
     }
     many = {"type": "array", "minItems": 1, "maxItems": MOST_TEXTS, "items": text}
-    texts = {**text, "properties": {"texts": many, "timeout_ms": timeout_ms}, "required": ["texts"]}
-    alone = {**text, "properties": {**text["properties"], "timeout_ms": timeout_ms}}
+    of_call = {"timeout_ms": timeout_ms, "model": question_schema()["properties"]["model"]}
+    texts = {**text, "properties": {"texts": many, **of_call}, "required": ["texts"]}
+    alone = {**text, "properties": {**text["properties"], **of_call}}
     return {"title": "Questions", "anyOf": [alone, texts]}
 
 

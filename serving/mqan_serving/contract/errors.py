@@ -90,7 +90,8 @@ ERRORS: Mapping[str, ErrorKind] = MappingProxyType(
 
 CODES_OF_ANSWER = (
     *(code for code, kind in ERRORS.items() if kind.grpc == _INVALID),
-    *("request_too_slow", "unauthenticated", "overloaded", "unavailable", "deadline_exceeded", "internal"),
+    *("unknown_model", "request_too_slow", "unauthenticated"),
+    *("overloaded", "unavailable", "deadline_exceeded", "internal"),
 )
 """The codes that a question can be refused with."""
 

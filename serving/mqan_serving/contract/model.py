@@ -1,7 +1,6 @@
 """The served model, its limits, the server's health and its errors, as callers are told."""
 
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -75,11 +74,6 @@ class Model:
     num_generated: int
     num_words: int
     scores: tuple[ScoreDocument, ...]
-    aliases: tuple[str, ...] = ()  # patterns of names that stand for it in the formats of others
-
-    def is_called(self, name: str) -> bool:
-        """Return whether a name is the model's, in the formats of others."""
-        return name == self.name or any(fnmatchcase(name, alias) for alias in self.aliases)
 
 
 class AcceptedQuestionDocument(Document):

@@ -127,6 +127,12 @@ class Question(BaseModel):
         description="Milliseconds until the answer is of no use. Unset or above the server's limit: that limit.",
         examples=[2000],
     )
+    model: str | None = Field(
+        default=None,
+        description="Name of the model that is to answer, of several; GET /v1/models lists them. Unset, empty or "
+        "`default`: the server chooses.",
+        examples=["default"],
+    )
     citations: bool = Field(
         default=False, description="Whether the response is to have `citations` in the shape of Anthropic's."
     )

@@ -10,12 +10,13 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError, from_json
 
 from mqan_core.answer.types import Answer
+from mqan_core.errors import InputError
 from mqan_serving.contract.answers import place_document, quotation_document
 from mqan_serving.contract.calls import AskedText, Item
 from mqan_serving.contract.errors import ERRORS, AnsweringError, PlacedError, shown_field
-from mqan_serving.contract.model import Model
 from mqan_serving.contract.questions import Question
 from mqan_serving.service.many import Outcome
+from mqan_serving.service.models import Models
 
 Place = tuple[str, ...]
 _CODE_OF_PROBLEM: Final = {
@@ -127,11 +128,21 @@ def unless_blank(text: str) -> str:
 Text = Annotated[str, BeforeValidator(as_text)]
 
 
-def check_model(given: str, model: Model) -> None:
-    """Refuse a document that asks for another model than the one that is served."""
-    if not model.is_called(given):
-        hint = f"Ask for {model.name!r}; GET /v1/models lists the models, and MQAN_MODEL_ALIASES more names."
-        raise refuse("unknown_model", ("model",), "The model of the request is not served here.", hint)
+def name_in(document: Any, models: Models) -> str | None:
+    """Return the name of the model that a document asks for; none where that is one of the names for the default.
+
+    Raises:
+        PlacedError: it asks for one that is not served.
+    """
+    given = document.get("model") if isinstance(document, dict) else None
+    if not isinstance(given, str) or models.is_alias(given):
+        return None
+    try:
+        models.name_of(given, "")
+    except InputError as error:
+        hint = f"{error.hint} GET /v1/models lists the models, and MQAN_MODEL_ALIASES more names."
+        raise refuse("unknown_model", ("model",), "The model of the request is not served here.", hint) from None
+    return given
 
 
 def asked_texts(questions: Sequence[Question]) -> list[AskedText]:

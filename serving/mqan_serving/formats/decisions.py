@@ -23,10 +23,8 @@ from mqan_serving.formats.adapting import (
     Text,
     as_text,
     beside,
-    check_model,
     problem,
     read,
-    read_object,
     refuse,
     shares,
     shares_of_values,
@@ -98,16 +96,11 @@ class _StateRequest(Part):
     ]
 
 
-def parse_systemone(body: bytes, model: Model) -> list[Asked]:
-    return read_questions(read_object(body), model)
-
-
-def read_questions(document: Any, model: Model) -> list[Asked]:
+def parse_systemone(document: Any, _: Model) -> list[Asked]:
     if isinstance(document, dict) and "state" not in document and "input" in document:
         hint = "This looks like a request of OpenAI's: send it to /v1/decisions."
         raise refuse("missing_field", ("state",), "The field state is missing.", hint)
     request = read(_StateRequest, document)
-    check_model(request.model, model)
     return [_ask_about_state(request.state, name, row) for name, row in request.questions.items()]
 
 
@@ -189,12 +182,17 @@ def _describe_systemone(asked: Asked, answer: Answer) -> dict[str, Any]:
     return described | beside(answer)
 
 
-def list_models(name: str, version: str, *, is_jev: bool = True) -> dict[str, Any]:
-    """Return the list of models, for TypeSafe's clients and OpenAI's at once; ``is_jev``: with TypeSafe's own name."""
-    described = {"name": name, "description": f"mqan {version}", "release_date": RELEASED}
-    listed = {"id": name, "object": "model", "created": 0, "owned_by": "mqan"}
-    names = [described, *([{**described, "name": JEV}] if is_jev else [])]
-    return {"models": names, "object": "list", "data": [listed]}
+def list_models(served: Sequence[tuple[str, str]], *, is_jev: bool = True) -> dict[str, Any]:
+    """Return the list of models by name and version, for TypeSafe's clients and OpenAI's at once.
+
+    ``is_jev``: with TypeSafe's own name.
+    """
+    rows = [
+        {"name": name, "description": f"mqan {version}", "release_date": RELEASED}
+        for name, version in (*served, *([(JEV, served[0][1])] if is_jev else []))
+    ]
+    listed = [{"id": name, "object": "model", "created": 0, "owned_by": "mqan"} for name, _ in served]
+    return {"models": rows, "object": "list", "data": listed}
 
 
 def _read_parts(given: Any, field_of: Mapping[str, str], *place: str, usual: str | None = None) -> str:
@@ -284,12 +282,10 @@ def _place_of(place: Place) -> Place:
     return (*place[:2], *place[3:]) if has_type else place
 
 
-def parse(body: bytes, model: Model) -> list[Asked]:
-    document = read_object(body)
+def parse(document: Any, model: Model) -> list[Asked]:
     if isinstance(document, dict) and "state" in document and "input" not in document:
-        return read_questions(document, model)
+        return parse_systemone(document, model)
     request = read(_Request, document, _place_of)
-    check_model(request.model, model)
     return [_ask(request.input, row, ("questions", str(i))) for i, row in enumerate(request.questions)]
 
 

@@ -17,14 +17,14 @@ from mqan_serving.contract.errors import CODES_OF_ANSWER, ERRORS, Failure
 from mqan_serving.contract.model import Model
 from mqan_serving.contract.questions import json_body
 from mqan_serving.formats import decisions, hugging_face
-from mqan_serving.formats.adapting import Asked, answers_of, asked_texts
+from mqan_serving.formats.adapting import Asked, answers_of, asked_texts, name_in, read_object
 from mqan_serving.formats.error_bodies import body_of
-from mqan_serving.observability.logs import RequestLog, answer_and_log
-from mqan_serving.service.answer_service import Service
+from mqan_serving.observability.logs import RequestLog, answer_and_log, using
 from mqan_serving.service.many import Outcome
+from mqan_serving.service.models import Models
 
 Written = dict[str, Any] | Response
-Run = Callable[[Service, RequestLog], Awaitable[Written]]
+Run = Callable[[Models, RequestLog], Awaitable[Written]]
 Wait = Callable[[Request, Awaitable[list[list[Outcome]]]], Awaitable[list[list[Outcome]]]]
 
 # By path: a request and what mqan-default answered to it, shortened.
@@ -51,7 +51,7 @@ class Format:
     path: str
     operation: str
     summary: str
-    parse: Callable[[bytes, Model], Sequence[Asked]]  # raises ``PlacedError``
+    parse: Callable[[Any, Model], Sequence[Asked]]  # raises ``PlacedError``
     respond: Callable[[Sequence[Asked], Sequence[Answer], str], Any]  # with the model's name
     schema: Mapping[str, Any]
 
@@ -93,11 +93,11 @@ FORMATS: Final = (
 
 
 def add_foreign_routes(
-    app: FastAPI, get_service: Callable[[], Service], respond: Respond, wait: Wait, dependencies: list[Any]
+    app: FastAPI, get_models: Callable[[], Models], respond: Respond, wait: Wait, dependencies: list[Any]
 ) -> None:
     """Add the routes. ``wait`` awaits answers for as long as the caller is there."""
     for spoken in FORMATS:
-        example, codes = EXAMPLES[spoken.path], (*CODES_OF_ANSWER, "unknown_model")
+        example, codes = EXAMPLES[spoken.path], CODES_OF_ANSWER
         app.post(
             spoken.path,
             openapi_extra=json_body(_OBJECT, example=example["request"]),
@@ -114,7 +114,7 @@ def add_foreign_routes(
 
     @app.get(
         _MODELS,
-        responses=responses(_MODELS, decisions.list_models("mqan-default", "1"), _OBJECT, CODES_OF_MODELS),
+        responses=responses(_MODELS, decisions.list_models([("mqan-default", "1")]), _OBJECT, CODES_OF_MODELS),
         dependencies=dependencies,
         summary="List what is served, for clients of TypeSafe and OpenAI",
         operation_id="listModels",
@@ -122,24 +122,28 @@ def add_foreign_routes(
         tags=["formats of others"],
     )
     async def list_models() -> Response:
-        model = get_service().model
-        return JSONResponse(decisions.list_models(model.name, model.version, is_jev=model.is_called(decisions.JEV)))
+        models = get_models()
+        listed = [(entry.name, entry.version) for entry, _, _ in models.listed()]
+        return JSONResponse(decisions.list_models(listed, is_jev=models.is_alias(decisions.JEV)))
 
 
 def _answering(spoken: Format, respond: Respond, wait: Wait) -> Callable[[Request], Awaitable[Response]]:
     async def decide(request: Request) -> Response:
-        async def run(service: Service, log: RequestLog) -> Response:
-            service.check_open()
+        async def run(models: Models, log: RequestLog) -> Response:
+            models.check_open()
             body = await request.body()
-            rows = await service.aside(len(body), lambda: spoken.parse(body, service.model))
-            number = sum(len(choice.label) for row in rows for choice in row.question.options.choices)
-            check_shared(number, service.limits.max_request_bytes, "body", "The labels of all texts together")
-            texts = asked_texts([row.question for row in rows])
-            outcomes = await wait(request, answer_and_log(service, log, texts))
-            found = answers_of(chain.from_iterable(outcomes), rows)
-            return await service.aside(
-                len(body), lambda: json_response(spoken.respond(rows, found, service.model.name))
-            )
+            document = await models.aside(len(body), lambda: read_object(body))
+            wanted = name_in(document, models)
+            async with using(models, wanted, log) as service:
+                rows = await models.aside(len(body), lambda: spoken.parse(document, service.model))
+                number = sum(len(choice.label) for row in rows for choice in row.question.options.choices)
+                check_shared(number, service.limits.max_request_bytes, "body", "The labels of all texts together")
+                texts = asked_texts([row.question for row in rows])
+                outcomes = await wait(request, answer_and_log(service, log, texts))
+                found = answers_of(chain.from_iterable(outcomes), rows)
+                return await models.aside(
+                    len(body), lambda: json_response(spoken.respond(rows, found, service.model.name))
+                )
 
         return await respond(request, run)
 

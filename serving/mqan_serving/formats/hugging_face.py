@@ -24,7 +24,7 @@ from mqan_core.ask.options import MOST_ALTERNATIVES, MOST_CHOICES, Options
 from mqan_serving.contract.calls import MOST_TEXTS
 from mqan_serving.contract.model import Model
 from mqan_serving.contract.questions import ChoiceField, Question
-from mqan_serving.formats.adapting import Asked, Part, beside, read, read_object, refuse, shares, sized
+from mqan_serving.formats.adapting import Asked, Part, beside, read, refuse, shares, sized
 
 MOST_ANSWERS: Final = 1 + MOST_ALTERNATIVES
 Found = dict[str, Any] | list[dict[str, Any]]
@@ -68,8 +68,8 @@ class LikeliestQuotation(Question):
         return replace(super().options, refuses=False)
 
 
-def parse_quotation(body: bytes, model: Model) -> list[Asked]:
-    request = read(_QuotationRequest, read_object(body))
+def parse_quotation(document: Any, model: Model) -> list[Asked]:
+    request = read(_QuotationRequest, document)
     parameters = request.parameters or _QuotationParameters()
     longest = model.limits.max_answer_tokens
     length = parameters.max_answer_len or min(_USUAL_LENGTH, longest)
@@ -128,8 +128,7 @@ class _LabelRequest(Part):
     parameters: _LabelParameters | None = None
 
 
-def parse_labels(body: bytes, model: Model) -> list[Asked]:
-    document = read_object(body)
+def parse_labels(document: Any, _: Model) -> list[Asked]:
     request = read(_LabelRequest, document)
     parameters = request.parameters or _LabelParameters()
     if parameters.candidate_labels is None:

@@ -26,13 +26,15 @@ from mqan_serving.contract.model import Model
 from mqan_serving.contract.questions import Question, json_body
 from mqan_serving.formats.adapting import Part, Place, problem, read, read_object, refuse
 from mqan_serving.formats.foreign import CODES_OF_MODELS, EXAMPLES, Respond, Wait, responses
-from mqan_serving.observability.logs import RequestLog, answer_and_log
+from mqan_serving.observability.logs import RequestLog, answer_and_log, using
 from mqan_serving.service.answer_service import Service
+from mqan_serving.service.catalog import Entry
 from mqan_serving.service.many import Outcome
+from mqan_serving.service.models import Models
 
 INPUTS: Final = ("context", "question", "choices")
 OUTPUTS: Final = ("answer", "attributions")
-_NOT_FOR_TENSORS: Final = ("scale", "sources", "stream", "citations")  # lists, and what changes the response
+_NOT_FOR_TENSORS: Final = ("scale", "sources", "stream", "citations", "model")  # lists, and what changes the response
 _PARAMETERS: Final = frozenset(Question.model_fields) - {*INPUTS, *_NOT_FOR_TENSORS}
 _BINARY_OUTPUT: Final = "binary_data_output"
 _LENGTH_BYTES: Final = 4  # before each text of a tensor in binary, the lowest first
@@ -86,40 +88,40 @@ class _InferRequest(Part):
 
 
 def add_inference_routes(
-    app: FastAPI, get_service: Callable[[], Service], respond: Respond, wait: Wait, dependencies: list[Any]
+    app: FastAPI, get_models: Callable[[], Models], respond: Respond, wait: Wait, dependencies: list[Any]
 ) -> None:
     """Add the routes; those with a version are not in the API document. ``dependencies``: of routes that need a key."""
 
     async def is_live() -> Response:
-        get_service().check_live()
+        get_models().check_live()
         return JSONResponse({"live": True})
 
     async def is_ready() -> Response:
-        get_service().check_ready()
+        get_models().check_ready()
         return JSONResponse({"ready": True})
 
     async def is_model_ready(model_name: str, model_version: str = "") -> Response:
-        service = get_service()
-        _check_model(service.model, model_name, model_version)
-        service.check_ready()
-        return JSONResponse({"name": service.model.name, "ready": True})
+        models = get_models()
+        found = _entry(models, model_name, model_version)
+        models.check_ready()
+        return JSONResponse({"name": found.name, "ready": True})
 
     async def describe_server() -> Response:
         return JSONResponse(_SERVER)
 
     async def describe_model(model_name: str, model_version: str = "") -> Response:
-        model = get_service().model
-        _check_model(model, model_name, model_version)
-        return JSONResponse(_METADATA | {"name": model.name, "versions": [model.version]})
+        found = _entry(get_models(), model_name, model_version)
+        return JSONResponse(_METADATA | {"name": found.name, "versions": [found.version]})
 
     async def infer(request: Request, model_name: str, model_version: str = "") -> Response:
-        async def run(service: Service, log: RequestLog) -> Response:
-            _check_model(service.model, model_name, model_version)
+        async def run(models: Models, log: RequestLog) -> Response:
+            found = _entry(models, model_name, model_version)
             body = await request.body()
             asked, tensors = _read(body, request.headers.get(_HEADER))
-            texts = await service.aside(len(body), lambda: _texts_of(service, asked, tensors))
-            outcomes = await wait(request, answer_and_log(service, log, texts))
-            return await service.aside(len(body), lambda: _response(asked, outcomes, service.model))
+            async with using(models, found.name, log) as service:
+                texts = await models.aside(len(body), lambda: _texts_of(service, asked, tensors))
+                outcomes = await wait(request, answer_and_log(service, log, texts))
+                return await models.aside(len(body), lambda: _response(asked, outcomes, service.model))
 
         return await respond(request, run, _MEDIA_TYPES)
 
@@ -142,11 +144,12 @@ def add_inference_routes(
     ]
     for path, call, operation, name, summary, example, codes, more in routes:
         is_of_model = path.startswith(_MODEL)
+        told = tuple(dict.fromkeys((*codes, "unknown_model"))) if is_of_model else codes
         for version in ("", "/versions/{model_version}") if is_of_model else ("",):
             app.add_api_route(
                 path.replace(_MODEL, _MODEL + version),
                 call,
-                responses=responses(path, example, _OBJECT, (*codes, "unknown_model") if is_of_model else codes),
+                responses=responses(path, example, _OBJECT, told),
                 summary=summary,
                 operation_id=f"inference{operation}",
                 name=name,
@@ -156,10 +159,13 @@ def add_inference_routes(
             )
 
 
-def _check_model(model: Model, name: str, version: str) -> None:
-    if name != model.name or version not in ("", model.version):
-        hint = f"Ask for {model.name!r}, version {model.version!r} or none."
-        raise refuse("unknown_model", ("model",), "The model or version is not served here.", hint)
+def _entry(models: Models, name: str, version: str) -> Entry:
+    served = {entry.name: entry for entry, _, _ in models.listed()}
+    found = served.get(name)
+    if found is None or version not in ("", found.version):
+        known = " or ".join(f"{entry.name!r}, version {entry.version!r} or none" for entry in served.values())
+        raise refuse("unknown_model", ("model",), "The model or version is not served here.", f"Ask for {known}.")
+    return found
 
 
 def _read(body: bytes, header: str | None) -> tuple[_InferRequest, dict[str, list[str]]]:

@@ -7,7 +7,8 @@ import hashlib
 import logging
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
 from itertools import chain
 from typing import Any, Final
 
@@ -16,15 +17,20 @@ import structlog
 from mqan_core.answer.types import Answer
 from mqan_serving.contract.calls import AskedText
 from mqan_serving.contract.errors import describe
+from mqan_serving.contract.model import Model
 from mqan_serving.contract.questions import Question
 from mqan_serving.observability.log_writer import WRITER
 from mqan_serving.observability.metrics import CANCELLED, OK, Metrics
 from mqan_serving.service.answer_service import Service
 from mqan_serving.service.many import Outcome, answer_texts
+from mqan_serving.service.models import Lease, Models
+from mqan_serving.service.streaming import Streamed, stream_answer
 from mqan_serving.service.timeline import Timeline
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 _GRAVEST: Final = ("unavailable", "overloaded", "deadline_exceeded", "internal")  # the last most; all others less
+CALLER: Final = "x-mqan-caller"  # names who shall always have the same of two models
+MODEL: Final = "x-mqan-model"  # names the model that answered
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -96,11 +102,28 @@ class RequestLog:
         self._is_counted = False
         self._is_told = False  # whether a line says how it ended
         self._answers: list[tuple[Answer, Timeline]] = []
+        self.model: Model | None = None  # that answers
         self._values: dict[str, Any] = {"transport": transport, "request_id": request_id}
 
     def note_key(self, name: str | None) -> None:
         if name is not None:
             self._values["key"] = name
+
+    @property
+    def caller(self) -> str:
+        """Who always gets the same of two models: as a header says, else by the key, else each request by itself."""
+        return self._headers.get(CALLER) or str(self._values.get("key") or self.request_id)
+
+    @property
+    def model_header(self) -> str:
+        """The model that answers, for the header of a response; empty where none does."""
+        return "" if self.model is None else f"{self.model.name}/{self.model.version}/{self.model.sha256[:16]}"
+
+    def note_model(self, lease: Lease) -> None:
+        """Note which model answers, and what of the request's time it took to open it."""
+        self.model = lease.model
+        self.timeline.waited_s = lease.waited_s
+        self._values |= {"model": lease.model.name, "model_hash": lease.model.sha256[:16]}
 
     def note_question(self, question: Question) -> None:
         """Note what was asked: lengths and a hash."""
@@ -180,7 +203,7 @@ class RequestLog:
                 self.timeline.trace(f"mqan.{self._method}", self._headers, values, is_fault=is_fault)
             if self._answers and self.code == OK:
                 for answer, timeline in self._answers:
-                    self._metrics.count_answer(answer, timeline)
+                    self._metrics.count_answer(answer, timeline, None if self.model is None else self.model.name)
                 num_tokens = sum(len(answer.tokens) for answer, _ in self._answers)
                 log("answered", answer_tokens=num_tokens, ms=self._elapsed_ms(), **self._values)
             elif "unanswered" in self._values and not self._is_told:
@@ -193,6 +216,29 @@ class RequestLog:
 async def answer_and_log(service: Service, log: RequestLog, texts: Sequence[AskedText]) -> list[list[Outcome]]:
     """Answer the questions of a call, and note them; errors are those of ``answer_texts``."""
     log.note_call(texts)
-    outcomes = await answer_texts(service, texts)
+    outcomes = await answer_texts(service, texts, log.timeline.waited_s)
     log.note_outcomes(outcomes)
     return outcomes
+
+
+@asynccontextmanager
+async def using(
+    models: Models, wanted: str | None, log: RequestLog, timeout_ms: int | None = None
+) -> AsyncIterator[Service]:
+    """Take the model that a request is for, note it, and release it at the end."""
+    lease = await models.take(wanted, log.caller, timeout_ms)
+    log.note_model(lease)
+    try:
+        yield lease.service
+    finally:
+        lease.release()
+
+
+async def stream_and_log(models: Models, question: Question, log: RequestLog) -> AsyncGenerator[Streamed, None]:
+    """Yield the words of an answer, then the whole, by the model that the question is for."""
+    async with (
+        using(models, question.model, log, question.timeout_ms) as service,
+        aclosing(stream_answer(service, question, log.timeline)) as parts,
+    ):
+        async for part in parts:
+            yield part

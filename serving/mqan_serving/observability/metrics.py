@@ -89,7 +89,10 @@ class Metrics(Meter):
         mass = "Trust that the model put into each source, summed over the words of answers; 1 for each word."
         self._mass = counter("answer_mass", mass, "source")
         model = ("name", "version", "sha256", "provider")
-        self._model = gauge("model_info", "1 for the model that is served.", "livemax", *model)
+        self._model = gauge("model_info", "1 for each model that is served, 0 for one that was.", "livemax", *model)
+        self._answers = counter("model_answers", "Answers, by the model that gave them.", "model")
+        self._served: dict[tuple[str, str], int] = {}  # by hash and name: how many requests fit in
+        self._waiting: dict[str, tuple[int, float]] = {}  # by model: how many, and for how long
         self._dropped = counter("log_lines_dropped", "Lines of the log that could not be written in time.")
         self._num_dropped = 0
         # A rate is only seen of a series that was there before its first event.
@@ -104,7 +107,17 @@ class Metrics(Meter):
 
     def describe_server(self, model: Model) -> None:
         self._model.labels(model.name, model.version, model.sha256, model.provider).set(1)
-        self._max_in_flight.set(model.limits.max_concurrent_requests)
+        self._answers.labels(model.name)
+        self._served[model.sha256, model.name] = model.limits.max_concurrent_requests
+        self._max_in_flight.set(sum(self._served.values()))
+
+    def forget(self, model: Model) -> None:
+        """Set what is served no more."""
+        self._served.pop((model.sha256, model.name), None)
+        if self._served:
+            self._model.labels(model.name, model.version, model.sha256, model.provider).set(0)
+            self._max_in_flight.set(sum(self._served.values()))
+        self._waiting.pop(model.name, None)
 
     def count_request(self, transport: str, method: str, code: str, seconds: float) -> None:
         self._requests.labels(transport, method, code).inc()
@@ -114,9 +127,10 @@ class Metrics(Meter):
     def track_request(self) -> AbstractContextManager[None]:
         return self._in_flight.track_inprogress()
 
-    def observe(self, num_waiting: int, oldest_s: float) -> None:
-        self._queue.set(num_waiting)
-        self._oldest.set(oldest_s)
+    def observe(self, model: str, num_waiting: int, oldest_s: float) -> None:
+        self._waiting[model] = num_waiting, oldest_s
+        self._queue.set(sum(number for number, _ in self._waiting.values()))
+        self._oldest.set(max(seconds for _, seconds in self._waiting.values()))
         num_dropped = WRITER.num_dropped
         self._dropped.inc(num_dropped - self._num_dropped)
         self._num_dropped = num_dropped
@@ -129,8 +143,10 @@ class Metrics(Meter):
         self._steps.inc()
         self._step_rows.inc(num_requests)
 
-    def count_answer(self, answer: Answer, timeline: Timeline) -> None:
-        """Count where an answer's time went; and its words by source, and the model's trust in each."""
+    def count_answer(self, answer: Answer, timeline: Timeline, model: str | None = None) -> None:
+        """Count where an answer's time went; its words by source, the model's trust in each, and which model it was."""
+        if model is not None:
+            self._answers.labels(model).inc()
         for stage, seconds in timeline.seconds.items():
             self._of_stage[stage].observe(seconds)
         for source, (words, mass) in self._of_source.items():

@@ -31,9 +31,8 @@ from mqan_serving.rest.routes import create_rest_app, export_metrics
 from mqan_serving.rpc.bounds import bound_servers_of_ray, max_calls
 from mqan_serving.rpc.guard import RpcGuard
 from mqan_serving.rpc.methods import QuestionAnsweringMethods
-from mqan_serving.service.answer_service import Service, open_service
-from mqan_serving.service.health import State
-from mqan_serving.settings import Settings, find_bundle, load_settings
+from mqan_serving.service.models import Models, open_models
+from mqan_serving.settings import Settings, load_settings
 
 APP_NAME = "mqan"
 GRPC_SERVICERS = [f"mqan_serving.rpc.methods.add_{name}" for name in ("question_answering", "health")]
@@ -47,24 +46,24 @@ _SEND_S = 0.2  # for the last responses to leave
 
 
 class Ingress(QuestionAnsweringMethods):
-    """One replica: a service of its own, reached over REST and gRPC."""
+    """One replica: models of its own, reached over REST and gRPC."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         restrict_replica()
         self._settings = load_settings(**settings)
         bound_servers_of_ray(max_calls(self._settings))
         set_up_logs(self._settings.log_level)
-        self._service: Service | None = None
+        self._models: Models | None = None
         self._keys = ApiKeys(self._settings.api_key_file)
         self._metrics = Metrics()
-        super().__init__(self._opened_service, RpcGuard(self._settings, self._keys, self._metrics))
+        super().__init__(self._opened_models, RpcGuard(self._settings, self._keys, self._metrics))
 
     async def __serve_build_asgi_app__(self) -> Any:
-        """Open the bundle and return the REST application; Ray calls this once, before any request."""
-        self._service = await open_service(find_bundle(self._settings), self._settings, self._metrics)
+        """Open the models and return the REST application; Ray calls this once, before any request."""
+        self._models = await open_models(self._settings, self._metrics)
         self._exporter = await export_metrics(self._settings, self._keys, self._metrics)
         return create_rest_app(
-            self._opened_service,
+            self._opened_models,
             self._settings,
             self._keys,
             self._metrics,
@@ -73,22 +72,22 @@ class Ingress(QuestionAnsweringMethods):
 
     async def drain(self) -> None:
         """Refuse new requests from now on, and return when those in progress are finished."""
-        if self._service is None:
+        if self._models is None:
             return
-        self._service.health.set_draining()
+        self._models.health.set_draining()
         await asyncio.sleep(self._settings.drain_delay_s)
-        await self._service.drain(self._settings.drain_timeout_s)
+        await self._models.drain(self._settings.drain_timeout_s)
         await asyncio.sleep(_SEND_S)
 
     def check_health(self) -> None:
         """Tell Ray to replace this replica when its engine no longer answers."""
-        if self._service is not None and self._service.health.state is State.FAILED:
+        if self._models is not None and not self._models.is_live:
             raise RuntimeError("the engine no longer answers")
 
-    def _opened_service(self) -> Service:
-        if self._service is None:
+    def _opened_models(self) -> Models:
+        if self._models is None:
             raise ServingError("unavailable", "The server is starting.", retry_after_s=1)
-        return self._service
+        return self._models
 
 
 def build_app(args: dict[str, Any]) -> serve.Application:

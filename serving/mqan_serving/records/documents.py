@@ -11,7 +11,7 @@ from mqan_serving.contract.answers import quotation_document
 from mqan_serving.contract.calls import MOST_QUESTIONS
 from mqan_serving.contract.documents import QuotationDocument
 from mqan_serving.contract.model import Document, ModelVersionDocument, Named, version_of
-from mqan_serving.contract.questions import json_body
+from mqan_serving.contract.questions import json_body, question_schema
 from mqan_serving.records.filling import FilledField, Record
 
 
@@ -118,6 +118,7 @@ RECORD_SCHEMA: Final[dict[str, Any]] = json_body(
                 "limit.",
                 "examples": [2000],
             },
+            "model": question_schema()["properties"]["model"],
         },
         "required": ["context", "schema"],
     },

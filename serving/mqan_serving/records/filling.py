@@ -9,7 +9,7 @@ from pydantic_core import ValidationError, from_json
 
 from mqan_core.answer.types import Answer, AnswerSpan
 from mqan_core.errors import InputError
-from mqan_serving.contract.calls import AskedText, Item, check_names, check_shared, check_timeout_ms
+from mqan_serving.contract.calls import AskedText, Item, check_names, check_shared, check_timeout_ms, model_of
 from mqan_serving.contract.errors import AnsweringError, Failure, refuse
 from mqan_serving.contract.questions import ChoiceField, Question, read_object
 from mqan_serving.records.amounts import Knows, NoValueError
@@ -21,7 +21,7 @@ from mqan_serving.service.many import Outcome
 Answering = Callable[[list[AskedText]], Awaitable[list[list[Outcome]]]]  # of the questions of a call
 NOT_SAID: Final = "The text does not say."
 _MOST_TRIED: Final = 4  # quotations beside the likeliest one, where that is nothing of the field's type
-_FIELDS: Final = frozenset({"context", "schema", "timeout_ms"})
+_FIELDS: Final = frozenset({"context", "schema", "timeout_ms", "model"})
 _CLOSINGS: Final = {"(": ")", "[": "]", "{": "}"}
 _MARKS: Final = frozenset('"“”„«»')
 
@@ -33,6 +33,7 @@ class RecordRequest:
     context: str
     fields: tuple[RecordField, ...]
     timeout_ms: int | None
+    model: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ def parse_record(body: bytes) -> RecordRequest:
     context = document["context"]
     if not isinstance(context, str):
         raise refuse("wrong_type", "context", "The field context is not a string.")
-    return RecordRequest(context, tuple(read_schema(document["schema"])), timeout_ms)
+    return RecordRequest(context, tuple(read_schema(document["schema"])), timeout_ms, model_of(document))
 
 
 def parse_schema(text: str) -> tuple[RecordField, ...]:

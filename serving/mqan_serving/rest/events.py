@@ -6,7 +6,7 @@ plain call answers with, ``error`` in its place with the document of an error.
 https://html.spec.whatwg.org/multipage/server-sent-events.html
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from pydantic_core import to_json
 from starlette.types import Send
 
 from mqan_core.answer.types import Answer
-from mqan_serving.contract.answers import word_document
+from mqan_serving.contract.answers import document_of, word_document
 from mqan_serving.contract.errors import describe
 from mqan_serving.observability.logs import RequestLog
 from mqan_serving.rest.gateway import failure_body
@@ -33,11 +33,12 @@ class EventStream(StreamingResponse):
         self,
         first: Streamed,
         rest: AsyncGenerator[Streamed, None],
-        describe_answer: Callable[[Answer], dict[str, Any]],
+        *,
+        is_cited: bool,
         log: RequestLog,
     ) -> None:
         self._rest = rest
-        self._describe = describe_answer
+        self._is_cited = is_cited
         self._log = log
         log.is_streaming = True
         super().__init__(self._write(first), headers=_HEADERS, media_type=MEDIA_TYPE)
@@ -63,7 +64,8 @@ class EventStream(StreamingResponse):
     def _event(self, streamed: Streamed) -> str:
         if not isinstance(streamed, Answer):
             return _event("word", word_document(streamed))
-        document = self._describe(streamed)
+        assert self._log.model is not None  # noqa: S101  it gave this answer
+        document = document_of(streamed, self._log.model, is_cited=self._is_cited)
         self._log.note_answer(streamed)
         self._log.count()
         return _event("answer", document)

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from mqan_serving.contract.errors import Failure, ServingError, describe, refuse
 from mqan_serving.formats.error_bodies import body_of
 from mqan_serving.keys import ApiKeys
-from mqan_serving.observability.logs import RequestLog, choose_request_id
+from mqan_serving.observability.logs import MODEL, RequestLog, choose_request_id
 from mqan_serving.observability.metrics import CANCELLED, METHODS, OK, Metrics
 from mqan_serving.rest.compression import ENCODING, Decompressed
 from mqan_serving.service.validation import check_metadata
@@ -26,6 +26,7 @@ _REQUEST_ID = "x-request-id"
 _HEALTH = "Check"  # is for probes, which have no key
 _OPEN_PATHS = frozenset({"/", "/docs", "/openapi.json"})  # say nothing that is not public
 METRICS_PATH = "/metrics"
+ADMIN = "/admin/"
 _HELD_BODIES = 64  # incomplete bodies of the largest size that are held at once
 
 
@@ -63,6 +64,7 @@ class Gateway:
     routes: Sequence[BaseRoute]  # each names what its requests are counted as
     settings: Settings
     keys: ApiKeys
+    admin_keys: ApiKeys
     metrics: Metrics
     echoes_request_id: bool  # Ray Serve does by itself
 
@@ -95,6 +97,8 @@ class Gateway:
                     response_headers[_REQUEST_ID] = request_id
                 if scope["path"] == "/v1/systemone":
                     response_headers["x-typesafe-request-id"] = request_id
+                if log.model_header:
+                    response_headers[MODEL] = log.model_header
                 if log.server_timing:
                     response_headers["server-timing"] = log.server_timing
                 response_headers["x-content-type-options"] = "nosniff"
@@ -104,7 +108,8 @@ class Gateway:
         try:
             self._check(scope, headers)
             if method != _HEALTH and scope["path"] not in self._open_paths:
-                log.note_key(self.keys.authenticate(headers.get("authorization")))
+                keys = self.admin_keys if scope["path"].startswith(ADMIN) else self.keys
+                log.note_key(keys.authenticate(headers.get("authorization")))
             await self.app(scope, self._decoded(body, headers), send_with_id)
         except Exception as error:
             log.log_failure(error)

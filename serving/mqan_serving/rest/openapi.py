@@ -13,11 +13,11 @@ from mqan_serving.settings import Settings
 def openapi_document() -> dict[str, Any]:
     """Return the document that a server with default settings publishes at ``/openapi.json``."""
 
-    def no_service() -> NoReturn:
+    def no_models() -> NoReturn:
         raise RuntimeError("nothing is served")
 
-    get_service: Any = no_service
-    return create_rest_app(get_service, Settings.model_construct(), ApiKeys(None), Metrics()).openapi()
+    get_models: Any = no_models
+    return create_rest_app(get_models, Settings.model_construct(), ApiKeys(None), Metrics()).openapi()
 
 
 if __name__ == "__main__":

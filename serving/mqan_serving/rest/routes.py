@@ -6,7 +6,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar, cast
 
-from fastapi import FastAPI, Request, Security
+from fastapi import FastAPI, Query, Request, Security
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
@@ -17,7 +18,7 @@ from starlette.requests import ClientDisconnect
 import mqan_core
 from mqan_core.errors import MqanError
 from mqan_serving.contract.answers import document_of
-from mqan_serving.contract.calls import MANY_SCHEMA, texts_of
+from mqan_serving.contract.calls import MANY_SCHEMA, AskedText, model_of, texts_of
 from mqan_serving.contract.documents import AnswerDocument, AnswersDocument
 from mqan_serving.contract.errors import CODES_OF_ANSWER, ERRORS, Failure, describe, describe_http_status, refuse
 from mqan_serving.contract.model import ErrorDocument, HealthDocument, ModelDocument, model_document
@@ -25,18 +26,18 @@ from mqan_serving.contract.questions import json_body, question_of, question_sch
 from mqan_serving.formats.foreign import JSON_ONLY, Run, Written, add_foreign_routes, json_response
 from mqan_serving.formats.open_inference import add_inference_routes
 from mqan_serving.keys import ApiKeys
-from mqan_serving.observability.logs import RequestLog, answer_and_log
+from mqan_serving.observability.logs import MODEL, RequestLog, answer_and_log, stream_and_log, using
 from mqan_serving.observability.metrics import CONTENT_TYPE, Metrics
 from mqan_serving.pages import Page, load_playground
 from mqan_serving.pages.reference import render_reference
 from mqan_serving.records.documents import RECORD_RESPONSES, RECORD_SCHEMA, RecordDocument, record_document
 from mqan_serving.records.filling import fill_record, parse_record
+from mqan_serving.rest.admin import add_admin_routes
 from mqan_serving.rest.events import MEDIA_TYPE, EventStream
 from mqan_serving.rest.gateway import METRICS_PATH, Gateway, failure_response, meant_path
 from mqan_serving.rest.http_server import HttpServer, listen
-from mqan_serving.service.answer_service import Service
 from mqan_serving.service.many import answers_document
-from mqan_serving.service.streaming import stream_answer
+from mqan_serving.service.models import Models
 from mqan_serving.settings import Settings
 
 ResultT = TypeVar("ResultT")
@@ -49,6 +50,8 @@ _DESCRIPTION = """Answers a natural-language question about a text and says wher
 
 Positions are half-open ranges of Unicode code points in the caller's own string. The same request always gets the same
 answer, so it may be retried. Every error has the same body; `code` is stable, `hint` says how to fix it."""
+
+_WANTED = "Name of the model; unset: the one that requests without a name get."
 
 _EVENTS: dict[str, Any] = {
     "content": {
@@ -69,24 +72,24 @@ _EVENTS: dict[str, Any] = {
 
 
 def create_rest_app(
-    get_service: Callable[[], Service],
+    get_models: Callable[[], Models],
     settings: Settings,
     keys: ApiKeys,
     metrics: Metrics,
     *,
     echoes_request_id: bool = True,
 ) -> FastAPI:
-    """Create the REST application; the service may come later than its routes."""
+    """Create the REST application; the models may come later than its routes."""
     app = _create_app(settings, keys, metrics, echoes_request_id=echoes_request_id)
     # Does nothing but tell the documentation where to put a key.
     dependencies = [Security(HTTPBearer(auto_error=False))] if settings.api_key_file else []
-    _add_own_routes(app, get_service, dependencies)
+    _add_own_routes(app, get_models, dependencies)
 
     async def respond(request: Request, run: Run, media_types: Sequence[str] = JSON_ONLY) -> Response:
-        return await _respond(request, get_service, run, media_types)
+        return await _respond(request, get_models, run, media_types)
 
     for add_routes in (add_foreign_routes, add_inference_routes):
-        add_routes(app, get_service, respond, _while_connected, dependencies)
+        add_routes(app, get_models, respond, _while_connected, dependencies)
     playground = load_playground(settings.grpc_port)
 
     @app.get("/", include_in_schema=False)
@@ -97,6 +100,8 @@ def create_rest_app(
     async def show_reference() -> HTMLResponse:
         return _show(render_reference(app.openapi()))
 
+    if settings.admin_key_file is not None:
+        add_admin_routes(app, get_models)
     _add_metrics(app, metrics)
     return app
 
@@ -130,6 +135,7 @@ def _create_app(
         routes=app.router.routes,
         settings=settings,
         keys=keys,
+        admin_keys=ApiKeys(settings.admin_key_file),
         metrics=metrics,
         echoes_request_id=echoes_request_id,
     )
@@ -142,10 +148,11 @@ def _create_app(
             allow_headers=["*"],  # official clients send many of their own; none lets a page in
             # a page that is named may ask a server on this machine, too; with * none is named
             allow_private_network=settings.cors_origins != ("*",),
-            expose_headers=["inference-header-content-length", "retry-after", "server-timing", "x-request-id"],
+            expose_headers=["inference-header-content-length", "retry-after", "server-timing", MODEL, "x-request-id"],
         )
     app.add_exception_handler(MqanError, _on_error)
     app.add_exception_handler(HTTPException, _on_http_exception)
+    app.add_exception_handler(RequestValidationError, _on_wrong_form)
     return app
 
 
@@ -159,55 +166,78 @@ def _show(page: Page) -> HTMLResponse:
     return HTMLResponse(page.html, headers={"content-security-policy": page.content_security_policy})
 
 
-async def _answer(request: Request, service: Service, log: RequestLog) -> Written:
+async def _answer(request: Request, models: Models, log: RequestLog) -> Written:
     question = question_of(read_object(await request.body()))
     log.note_question(question)
-    describe_answer = partial(document_of, model=service.model, is_cited=question.citations)
     if question.stream:
         log.note_stream()
-        streamed = stream_answer(service, question, log.timeline)
+        streamed = stream_and_log(models, question, log)
         first = await _while_connected(request, anext(streamed))
-        return EventStream(first, streamed, describe_answer, log)
-    result = await _while_connected(request, service.answer(question, log.timeline))
-    log.note_answer(result)
-    return describe_answer(result)
+        return EventStream(first, streamed, is_cited=question.citations, log=log)
+
+    async def answer() -> Written:
+        async with using(models, question.model, log, question.timeout_ms) as service:
+            result = await service.answer(question, log.timeline)
+            log.note_answer(result)
+            return document_of(result, service.model, is_cited=question.citations)
+
+    return await _while_connected(request, answer())
 
 
-async def _answer_many(request: Request, service: Service, log: RequestLog) -> Written:
+async def _answer_many(request: Request, models: Models, log: RequestLog) -> Written:
     body = await request.body()
-    texts = await service.aside(len(body), lambda: texts_of(read_object(body)))
-    outcomes = await _while_connected(request, answer_and_log(service, log, texts))
-    return await service.aside(len(body), lambda: json_response(answers_document(texts, outcomes, service.model)))
+
+    def read() -> tuple[str | None, int | None, list[AskedText]]:
+        document = read_object(body)
+        texts = texts_of(document)
+        return model_of(document), document.get("timeout_ms"), texts
+
+    wanted, timeout_ms, texts = await models.aside(len(body), read)
+
+    async def answer() -> Written:
+        async with using(models, wanted, log, timeout_ms) as service:
+            outcomes = await answer_and_log(service, log, texts)
+            return await models.aside(
+                len(body), lambda: json_response(answers_document(texts, outcomes, service.model))
+            )
+
+    return await _while_connected(request, answer())
 
 
-async def _fill(request: Request, service: Service, log: RequestLog) -> Written:
+async def _fill(request: Request, models: Models, log: RequestLog) -> Written:
     body = await request.body()
-    wanted = await service.aside(len(body), lambda: parse_record(body))
-    filling = fill_record(wanted, service, partial(answer_and_log, service, log))
-    return record_document(await _while_connected(request, filling), service.model)
+    wanted = await models.aside(len(body), lambda: parse_record(body))
+
+    async def fill() -> Written:
+        async with using(models, wanted.model, log, wanted.timeout_ms) as service:
+            record = await fill_record(wanted, service, partial(answer_and_log, service, log))
+            return record_document(record, service.model)
+
+    return await _while_connected(request, fill())
 
 
-def _add_own_routes(app: FastAPI, get_service: Callable[[], Service], dependencies: list[Any]) -> None:
-    def ask(run: Callable[[Request, Service, RequestLog], Awaitable[Written]]) -> Callable[..., Any]:
+def _add_own_routes(app: FastAPI, get_models: Callable[[], Models], dependencies: list[Any]) -> None:
+    def ask(run: Callable[[Request, Models, RequestLog], Awaitable[Written]]) -> Callable[..., Any]:
         async def respond(request: Request) -> Response:
-            return await _respond(request, get_service, partial(run, request))
+            return await _respond(request, get_models, partial(run, request))
 
         return respond
 
-    async def get_model() -> dict[str, Any]:
-        return model_document(get_service().model, get_service().adapters.documents())
+    async def get_model(request: Request, model: str = Query("", description=_WANTED)) -> dict[str, Any]:
+        async with using(get_models(), model, request.state.log) as service:
+            return model_document(service.model, service.adapters.documents())
 
     async def is_live() -> HealthDocument:
-        get_service().check_live()
+        get_models().check_live()
         return HealthDocument(status="live")
 
     async def is_ready() -> HealthDocument:
-        get_service().check_ready()
+        get_models().check_ready()
         return HealthDocument(status="ready")
 
     errors, of_health = _error_responses(CODES_OF_ANSWER), _error_responses(["unavailable"])
     of_many = _error_responses([*CODES_OF_ANSWER, "too_many_questions", "duplicate_id"])
-    of_model = _error_responses(["unauthenticated", "metadata_too_large", "unavailable", "internal"])
+    of_model = _error_responses(["unauthenticated", "metadata_too_large", "unknown_model", "unavailable", "internal"])
     of_records = {status: errors.get(status, {}) | RECORD_RESPONSES.get(status, {}) for status in (200, *errors)}
     ready = {200: {"content": {"application/json": {"example": {"status": "ready"}}}}, **of_health}
     routes: list[tuple[str, Callable[..., Any], str, str, str, Any, Responses, dict[str, Any] | None]] = [
@@ -240,14 +270,14 @@ def _add_own_routes(app: FastAPI, get_service: Callable[[], Service], dependenci
 
 
 async def _respond(
-    request: Request, get_service: Callable[[], Service], run: Run, media_types: Sequence[str] = JSON_ONLY
+    request: Request, get_models: Callable[[], Models], run: Run, media_types: Sequence[str] = JSON_ONLY
 ) -> Response:
     """Run what answers a request by a document or a whole response; log and describe whatever goes wrong."""
     log: RequestLog = request.state.log
     try:
-        service = get_service()
+        models = get_models()
         _check_media_type(request, media_types)
-        written = await run(service, log)
+        written = await run(models, log)
     except (asyncio.CancelledError, ClientDisconnect) as error:
         log.log_cancelled()
         if isinstance(error, ClientDisconnect):
@@ -303,6 +333,12 @@ async def _while_connected(request: Request, answering: Awaitable[ResultT]) -> R
 
 async def _on_error(request: Request, error: Exception) -> JSONResponse:
     return failure_response(describe(error), request.state.log)
+
+
+async def _on_wrong_form(request: Request, error: Exception) -> JSONResponse:
+    first = error.errors()[0] if isinstance(error, RequestValidationError) else {"loc": (), "msg": ""}
+    message = f"{'.'.join(map(str, first['loc']))} is wrong: {first['msg']}."
+    return failure_response(describe(refuse("invalid_input", "body", message)), request.state.log)
 
 
 async def _on_http_exception(request: Request, error: Exception) -> JSONResponse:

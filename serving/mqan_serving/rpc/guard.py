@@ -19,7 +19,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from mqan_core.errors import InputError
 from mqan_serving.contract.errors import ServingError, describe
 from mqan_serving.keys import ApiKeys
-from mqan_serving.observability.logs import RequestLog, choose_request_id
+from mqan_serving.observability.logs import MODEL, RequestLog, choose_request_id
 from mqan_serving.observability.metrics import Metrics
 from mqan_serving.service.validation import check_metadata
 from mqan_serving.settings import Settings
@@ -73,7 +73,7 @@ class RpcGuard:
             return empty()
         finally:
             log.count()
-        context.set_trailing_metadata([(_REQUEST_ID, log.request_id)])  # a list: Ray Serve adds its own
+        context.set_trailing_metadata(_trailing(log))
         return response
 
     async def stream(
@@ -89,7 +89,7 @@ class RpcGuard:
         before the last one, and an error comes with an empty one. ``run`` counts the call before its last response.
         """
         metadata, log = self._begin(method, context)
-        context.set_trailing_metadata([(_REQUEST_ID, log.request_id)])
+        context.set_trailing_metadata(_trailing(log))
         try:
             self._check(metadata, log)
             async with aclosing(run(log)) as responses:
@@ -160,12 +160,17 @@ def _fail(error: Exception, log: RequestLog, context: Context) -> None:
     failure = describe(error)
     context.set_code(grpc.StatusCode[failure.kind.grpc])
     context.set_details(f"{failure.message} {failure.hint}")
-    trailing = [(_REQUEST_ID, log.request_id), ("mqan-code", failure.code)]
+    trailing = [*_trailing(log), ("mqan-code", failure.code)]
     if failure.retry_after_s is not None:
         trailing.append(("retry-after", str(failure.retry_after_s)))
     if failure.kind.grpc == "INTERNAL":  # clients ask again after a proxy's own, whose server has just gone
         trailing.append(("grpc-retry-pushback-ms", "-1"))
     context.set_trailing_metadata(trailing)
+
+
+def _trailing(log: RequestLog) -> list[tuple[str, str]]:
+    """Return what every call ends with: a list, to which Ray Serve adds its own."""
+    return [(_REQUEST_ID, log.request_id), *([(MODEL, log.model_header)] if log.model_header else [])]
 
 
 def _first(metadata: list[tuple[str, Any]], key: str) -> str | None:

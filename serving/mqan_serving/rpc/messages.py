@@ -44,7 +44,7 @@ def call_document(request: answer_pb2.AnswerManyRequest, remaining_s: float | No
             questions.append(row | {"id": asked.id} if asked.HasField("id") else row)
         about = {"context": text.context, "questions": questions}
         texts.append(about | {"id": text.id} if text.HasField("id") else about)
-    return {"texts": texts, "timeout_ms": timeout_ms_of(remaining_s)}
+    return {"texts": texts, "timeout_ms": timeout_ms_of(remaining_s), "model": request.model}
 
 
 def _fields_of(message: Message) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def _fields_of(message: Message) -> dict[str, Any]:
 
 
 def record_request_of(request: answer_pb2.FillRecordRequest, remaining_s: float | None) -> RecordRequest:
-    return RecordRequest(request.context, parse_schema(request.schema), timeout_ms_of(remaining_s))
+    return RecordRequest(request.context, parse_schema(request.schema), timeout_ms_of(remaining_s), request.model)
 
 
 def answer_response(document: dict[str, Any]) -> answer_pb2.AnswerResponse:

@@ -20,7 +20,7 @@ from mqan_serving.contract.calls import texts_of
 from mqan_serving.contract.errors import ServingError
 from mqan_serving.contract.model import model_document
 from mqan_serving.contract.questions import Question
-from mqan_serving.observability.logs import RequestLog, answer_and_log
+from mqan_serving.observability.logs import RequestLog, answer_and_log, stream_and_log, using
 from mqan_serving.records.documents import record_document
 from mqan_serving.records.filling import fill_record
 from mqan_serving.rpc.guard import Context, RpcGuard, parse_message, remaining_s_of, sparing
@@ -32,11 +32,11 @@ from mqan_serving.rpc.messages import (
     question_of_message,
     record_request_of,
     record_response,
+    timeout_ms_of,
     word_response,
 )
-from mqan_serving.service.answer_service import Service
 from mqan_serving.service.many import answers_document
-from mqan_serving.service.streaming import stream_answer
+from mqan_serving.service.models import Models
 
 SERVICE_NAME = "mqan.v1.QuestionAnswering"
 HEALTH_SERVICE_NAME = "grpc.health.v1.Health"
@@ -47,17 +47,18 @@ _STREAMED = ("AnswerStream",)  # methods with several responses
 class QuestionAnsweringMethods:
     """The methods of ``mqan.v1.QuestionAnswering`` and of the health check, by the contract's names."""
 
-    def __init__(self, get_service: Callable[[], Service], guard: RpcGuard) -> None:
-        self._get_service = get_service
+    def __init__(self, get_models: Callable[[], Models], guard: RpcGuard) -> None:
+        self._get_models = get_models
         self._guard = guard
 
     async def Answer(self, message: bytes, grpc_context: Context) -> answer_pb2.AnswerResponse:
         async def run(log: RequestLog) -> answer_pb2.AnswerResponse:
-            service = self._get_service()
-            question = _read_question(message, grpc_context, service, log)
-            result = await service.answer(question, log.timeline)
-            log.note_answer(result)
-            return answer_response(document_of(result, service.model))
+            models = self._get_models()
+            question = _read_question(message, grpc_context, models, log)
+            async with using(models, question.model, log, question.timeout_ms) as service:
+                result = await service.answer(question, log.timeline)
+                log.note_answer(result)
+                return answer_response(document_of(result, service.model))
 
         return await self._guard.run("Answer", run, answer_pb2.AnswerResponse, grpc_context)
 
@@ -65,12 +66,13 @@ class QuestionAnsweringMethods:
         self, message: bytes, grpc_context: Context
     ) -> AsyncGenerator[answer_pb2.AnswerStreamResponse, None]:
         async def run(log: RequestLog) -> AsyncGenerator[answer_pb2.AnswerStreamResponse, None]:
-            service = self._get_service()
-            question = _read_question(message, grpc_context, service, log)
-            async with aclosing(stream_answer(service, question, log.timeline)) as parts:
+            models = self._get_models()
+            question = _read_question(message, grpc_context, models, log)
+            async with aclosing(stream_and_log(models, question, log)) as parts:
                 async for part in parts:
                     if isinstance(part, Answer):
-                        response = answer_response(document_of(part, service.model))
+                        assert log.model is not None  # noqa: S101  it gave this answer
+                        response = answer_response(document_of(part, log.model))
                         log.note_answer(part)
                         log.count()
                         yield answer_pb2.AnswerStreamResponse(answer=response)
@@ -84,34 +86,37 @@ class QuestionAnsweringMethods:
 
     async def AnswerMany(self, message: bytes, grpc_context: Context) -> answer_pb2.AnswerManyResponse:
         async def run(log: RequestLog) -> answer_pb2.AnswerManyResponse:
-            service = self._get_service()
-            service.validator.check_size(len(message))
+            models = self._get_models()
+            models.check_size(len(message))
             request = parse_message(answer_pb2.AnswerManyRequest, message)
             remaining_s = remaining_s_of(grpc_context)
-            texts = await service.aside(len(message), lambda: texts_of(call_document(request, remaining_s)))
-            outcomes = await answer_and_log(service, log, texts)
-            return await service.aside(
-                len(message), lambda: answers_response(answers_document(texts, outcomes, service.model))
-            )
+            texts = await models.aside(len(message), lambda: texts_of(call_document(request, remaining_s)))
+            async with using(models, request.model, log, timeout_ms_of(remaining_s)) as service:
+                outcomes = await answer_and_log(service, log, texts)
+                return await models.aside(
+                    len(message), lambda: answers_response(answers_document(texts, outcomes, service.model))
+                )
 
         return await self._guard.run("AnswerMany", run, answer_pb2.AnswerManyResponse, grpc_context)
 
     async def FillRecord(self, message: bytes, grpc_context: Context) -> answer_pb2.FillRecordResponse:
         async def run(log: RequestLog) -> answer_pb2.FillRecordResponse:
-            service = self._get_service()
-            service.validator.check_size(len(message))
+            models = self._get_models()
+            models.check_size(len(message))
             request = record_request_of(
                 parse_message(answer_pb2.FillRecordRequest, message), remaining_s_of(grpc_context)
             )
-            record = await fill_record(request, service, partial(answer_and_log, service, log))
-            return record_response(record_document(record, service.model))
+            async with using(models, request.model, log, request.timeout_ms) as service:
+                record = await fill_record(request, service, partial(answer_and_log, service, log))
+                return record_response(record_document(record, service.model))
 
         return await self._guard.run("FillRecord", run, answer_pb2.FillRecordResponse, grpc_context)
 
     async def GetModel(self, message: bytes, grpc_context: Context) -> answer_pb2.GetModelResponse:
-        async def run(_: RequestLog) -> answer_pb2.GetModelResponse:
-            parse_message(answer_pb2.GetModelRequest, message)
-            return model_response(model_document(self._get_service().model, self._get_service().adapters.documents()))
+        async def run(log: RequestLog) -> answer_pb2.GetModelResponse:
+            request = parse_message(answer_pb2.GetModelRequest, message)
+            async with using(self._get_models(), request.model, log) as service:
+                return model_response(model_document(service.model, service.adapters.documents()))
 
         return await self._guard.run("GetModel", run, answer_pb2.GetModelResponse, grpc_context)
 
@@ -125,7 +130,7 @@ class QuestionAnsweringMethods:
                     "not_found", "There is no service of this name; use '' or mqan.v1.QuestionAnswering."
                 )
             statuses = health_pb2.HealthCheckResponse
-            ready = self._get_service().why_not_ready is None
+            ready = self._get_models().why_not_ready is None
             return statuses(status=statuses.SERVING if ready else statuses.NOT_SERVING)
 
         return await self._guard.run("Check", run, health_pb2.HealthCheckResponse, grpc_context, is_open=True)
@@ -163,8 +168,8 @@ def _serialize(message: Message) -> bytes:
     return message.SerializeToString()
 
 
-def _read_question(message: bytes, context: Context, service: Service, log: RequestLog) -> Question:
-    service.validator.check_size(len(message))
+def _read_question(message: bytes, context: Context, models: Models, log: RequestLog) -> Question:
+    models.check_size(len(message))
     question = question_of_message(parse_message(answer_pb2.AnswerRequest, message), remaining_s_of(context))
     log.note_question(question)
     return question

@@ -21,7 +21,7 @@ from mqan_serving.service.admission import Admission, Pace
 from mqan_serving.service.batching import Batcher
 from mqan_serving.service.health import Health
 from mqan_serving.service.meter import Meter
-from mqan_serving.service.reading import FairReader, ResultT
+from mqan_serving.service.reading import FairReader
 from mqan_serving.service.timeline import Timeline
 from mqan_serving.service.validation import Validator
 from mqan_serving.service.waiting import Tell
@@ -32,7 +32,6 @@ if TYPE_CHECKING:  # it loads onnxruntime
     from mqan_runtime.engine import Engine
 
 _CHARS_READ_INLINE = 16_384  # tokenised in about 5 ms; longer texts would hold up the event loop
-_CHARS_OF_CALL_INLINE = 2048  # of a call of many questions: a few thousand can ask for 256 times 255 labels
 _RETRY_AFTER_S = 1
 _FAILED = "The server has failed and is about to be replaced."
 _WORDS_MEASURED, _TIMES_MEASURED = 300, 2  # of the text whose reading shows the pace
@@ -40,7 +39,10 @@ _OBSERVE_PERIOD_S = 0.5  # metrics are read every few seconds
 
 
 class Service:
-    """Answers questions with one engine, which nobody else may use."""
+    """Answers questions with one engine, which nobody else may use.
+
+    ``name`` is the model's where it is not its own; ``reader`` reads the texts of several services.
+    """
 
     def __init__(
         self,
@@ -48,6 +50,8 @@ class Service:
         settings: Settings,
         executor: ThreadPoolExecutor | None = None,
         meter: Meter | None = None,
+        name: str | None = None,
+        reader: FairReader | None = None,
     ) -> None:
         manifest = engine.bundle.manifest
         self.health = Health()
@@ -65,7 +69,7 @@ class Service:
         self.validator = Validator(self.limits)
         self.adapters = Adapters(settings.adapters, engine.bundle.sha256, engine.text_width)
         self.model = Model(
-            manifest.name,
+            name or manifest.name,
             manifest.version,
             engine.bundle.sha256,
             engine.provider,
@@ -77,7 +81,6 @@ class Service:
                 for task, metrics in manifest.scores.items()
                 for name, value in metrics.items()
             ),
-            settings.model_aliases,
         )
         self.knows = knows_of(engine.bundle)
         self._meter = meter or Meter()
@@ -93,7 +96,8 @@ class Service:
         self.num_side_by_side = 2 * num_threads * settings.batch_size_on(engine.provider)
         self._watch = Watch(settings.unready_after_s, num_threads)
         self._executor = executor or _engine_threads(num_threads)
-        self._reader = FairReader()
+        self._is_reader_shared = reader is not None
+        self._reader = reader or FairReader()
         self._batcher = Batcher(
             engine,
             self._executor,
@@ -143,10 +147,6 @@ class Service:
         finally:
             self._num_calls -= 1
 
-    async def aside(self, num_chars: int, call: Callable[[], ResultT]) -> ResultT:
-        """Return what is made of a call of many questions, off the event loop unless the call is a short one."""
-        return call() if num_chars <= _CHARS_OF_CALL_INLINE else await self._reader.read(num_chars, call)
-
     async def wait_for_place(self, question: Question) -> None:
         """Return when there may be room for a question."""
         await self._admission.wait(question.num_pieces)
@@ -187,11 +187,12 @@ class Service:
         else:
             self.check_open()
             self.check_work(question.num_pieces, timeout_s)
-        deadline = time.monotonic() + timeout_s
         timeline = timeline or Timeline()
+        left_s = timeout_s - timeline.waited_s
+        deadline = time.monotonic() + left_s
         with self._admission.admit(question.num_pieces), self._meter.track_request():
             try:
-                async with asyncio.timeout(timeout_s):
+                async with asyncio.timeout(left_s):
                     timeline.begin("tokenise")
                     request, max_answer_tokens = await self._read(question)
                     answer = await self._batcher.answer(
@@ -234,13 +235,6 @@ class Service:
         # a number of any length, which may be more than a float holds: compared before it is divided
         return min(self._timeout_s * 1000, question.timeout_ms) / 1000
 
-    async def drain(self, timeout_s: float) -> None:
-        """Refuse new requests and wait for those in progress, at most ``timeout_s``."""
-        self.health.set_draining()
-        deadline = asyncio.get_running_loop().time() + timeout_s
-        while (self.num_requests or self._num_calls) and asyncio.get_running_loop().time() < deadline:
-            await asyncio.sleep(0.02)
-
     async def close(self) -> None:
         """Stop for good."""
         self.health.set_draining()
@@ -249,12 +243,15 @@ class Service:
             self._watch.end()
         await self._batcher.close()
         self._executor.shutdown(wait=False, cancel_futures=True)
-        self._reader.close()
+        self._meter.forget(self.model)
+        vars(self).pop("_engine", None)  # so that its memory is free now: no collection looks at what has been frozen
+        if not self._is_reader_shared:
+            self._reader.close()
 
     async def _observe(self) -> None:
         while True:
             self._watch.look()
-            self._meter.observe(self._batcher.num_waiting, self._admission.oldest_s)
+            self._meter.observe(self.model.name, self._batcher.num_waiting, self._admission.oldest_s)
             if not self._batcher.is_alive:
                 self.health.set_failed()
             await asyncio.sleep(_OBSERVE_PERIOD_S)
@@ -273,7 +270,13 @@ class Service:
             return parse_answer(parse, answer, question.context, question.question)
 
 
-async def open_service(folder: Path, settings: Settings, meter: Meter | None = None) -> Service:
+async def open_service(
+    folder: Path,
+    settings: Settings,
+    meter: Meter | None = None,
+    name: str | None = None,
+    reader: FairReader | None = None,
+) -> Service:
     """Open a bundle on a thread that will run it, answer once, and return the service that is then ready.
 
     Raises:
@@ -288,10 +291,10 @@ async def open_service(folder: Path, settings: Settings, meter: Meter | None = N
 
     engine = await asyncio.get_running_loop().run_in_executor(opener, open_here)
     if settings.threads_on(engine.provider) == 1:
-        service = Service(engine, settings, opener, meter)
+        service = Service(engine, settings, opener, meter, name, reader)
     else:
         opener.shutdown()
-        service = Service(engine, settings, meter=meter)
+        service = Service(engine, settings, None, meter, name, reader)
     await service.warm_up()
     return service
 

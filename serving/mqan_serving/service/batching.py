@@ -256,6 +256,7 @@ class Batcher:
             rounds.is_closing = True
         for waiting in list(self._inside):
             waiting.refuse(ServingError("unavailable", "The server is stopping."))
+        self._idle.clear()  # and with them the engine
         await asyncio.sleep(0)
 
     def _wake(self) -> None:
@@ -274,6 +275,8 @@ class Batcher:
                 message = "The engine has failed; the server is about to be replaced."
                 for waiting in list(self._inside):
                     waiting.refuse(ServingError("unavailable", message, retry_after_s=_RETRY_AFTER_S))
+            return
+        if self._is_closed:
             return
         self._idle.append(rounds)
         if len(self._queue):

@@ -33,10 +33,11 @@ class Outcome:
     fault: Exception | None = None
 
 
-async def answer_texts(service: Service, texts: Sequence[AskedText]) -> list[list[Outcome]]:
+async def answer_texts(service: Service, texts: Sequence[AskedText], waited_s: float = 0.0) -> list[list[Outcome]]:
     """Answer the questions of a call side by side, in their order.
 
-    A question waits for a place rather than being refused for others of the same call.
+    A question waits for a place rather than being refused for others of the same call. ``waited_s`` of its time have
+    passed.
 
     Raises:
         InputError: there is more to read than can be in the time of the call.
@@ -44,11 +45,11 @@ async def answer_texts(service: Service, texts: Sequence[AskedText]) -> list[lis
     """
     with service.admit_call():
         await _check_work(service, texts)
-        return await _answer_side_by_side(service, texts)
+        return await _answer_side_by_side(service, texts, time.monotonic() - waited_s)
 
 
-async def _answer_side_by_side(service: Service, texts: Sequence[AskedText]) -> list[list[Outcome]]:
-    begun, inside, left = time.monotonic(), _Inside(service.num_side_by_side), asyncio.Event()
+async def _answer_side_by_side(service: Service, texts: Sequence[AskedText], begun: float) -> list[list[Outcome]]:
+    inside, left = _Inside(service.num_side_by_side), asyncio.Event()
 
     async def answer(item: Item, question: Question) -> Outcome:
         timeline = Timeline()

@@ -28,6 +28,7 @@ class Timeline:
         self._epoch_ns = time.time_ns() - self._begun_ns  # a clock that is set back shall not bend a duration
         self._stages: list[tuple[Stage, int]] = []
         self._ended_ns: int | None = None
+        self.waited_s = 0.0  # for a model to be loaded, which its time includes
 
     def begin(self, stage: Stage) -> None:
         """End the stage before, if any, and begin the next; one that begins again goes on."""

@@ -23,18 +23,17 @@ def check_metadata(pairs: Iterable[tuple[str | bytes, str | bytes]], limit: int)
         raise refuse("metadata_too_large", "metadata", message)
 
 
+def check_size(num_bytes: int, limit: int) -> None:
+    """Refuse a request that is too large as it was sent."""
+    if num_bytes > limit:
+        raise refuse("request_too_large", "body", f"The request has {num_bytes} bytes; at most {limit} are accepted.")
+
+
 class Validator:
     """Checks requests against the limits of one server."""
 
     def __init__(self, limits: LimitsDocument) -> None:
         self.limits = limits
-
-    def check_size(self, num_bytes: int) -> None:
-        """Refuse a request that is too large as it was sent."""
-        limit = self.limits.max_request_bytes
-        if num_bytes > limit:
-            message = f"The request has {num_bytes} bytes; at most {limit} are accepted."
-            raise refuse("request_too_large", "body", message)
 
     def read(self, question: Question, read: Callable[[str, str, Options, Check], RequestT]) -> tuple[RequestT, int]:
         """Let an engine read a question; return its request, and the most tokens that the answer may have.
@@ -67,7 +66,7 @@ class Validator:
         except UnicodeEncodeError as error:
             message = f"The {field} has a lone surrogate at code point {error.start}, which is not a character."
             raise refuse("invalid_text", field, message) from None
-        self.check_size(num_bytes)
+        check_size(num_bytes, self.limits.max_request_bytes)
         most = self.limits.max_context_tokens if field == "context" else self.limits.max_question_tokens
         if size.num_tokens > most:
             code = f"{field}_too_long" if field != "choice" else "choices_too_long"

@@ -1,0 +1,94 @@
+"""``mqan models``: what a server serves, changed while it serves."""
+
+import json
+import os
+import urllib.error
+import urllib.parse
+import urllib.request
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from mqan_cli.errors import CommandError
+
+models_app = typer.Typer(
+    help="List and change the models of a running server; the key is that of MQAN_ADMIN_KEY.", no_args_is_help=True
+)
+Server = Annotated[str, typer.Option(metavar="URL", help="The server: http://HOST:PORT.")]
+ModelName = Annotated[str, typer.Argument(help="Name of the model.")]
+_DEFAULT = "http://127.0.0.1:8000"
+_TIMEOUT_S = 300.0
+
+
+@models_app.command("list")
+def list_models(server: Server = _DEFAULT) -> None:
+    """List the models: name, version, hash, whether it is loaded, aliases."""
+    _show(_ask(server, "GET", "models"))
+
+
+@models_app.command("load")
+def load(
+    name: ModelName,
+    folder: Annotated[Path | None, typer.Option(help="Folder of the bundle on the server's machine.")] = None,
+    server: Server = _DEFAULT,
+) -> None:
+    """Load a model; with a folder, serve that bundle by this name from now on."""
+    given = {} if folder is None else {"folder": str(folder.absolute())}
+    _show(_ask(server, "PUT", f"models/{urllib.parse.quote(name)}", given))
+
+
+@models_app.command("unload")
+def unload(name: ModelName, server: Server = _DEFAULT) -> None:
+    """Serve a model no more; requests in progress end on it."""
+    _show(_ask(server, "DELETE", f"models/{urllib.parse.quote(name)}"))
+
+
+@models_app.command("alias")
+def alias(
+    alias: Annotated[str, typer.Argument(help="stable or canary.")],
+    name: Annotated[str | None, typer.Argument(help="Name of the model; none ends the canary.")] = None,
+    share: Annotated[float | None, typer.Option(min=0, max=1, help="Share of the canary, 0 to 1.")] = None,
+    server: Server = _DEFAULT,
+) -> None:
+    """Say which model is stable, or which is the canary and what share of the requests without a name it gets."""
+    if alias not in ("stable", "canary") or (alias == "stable" and (name is None or share is not None)):
+        raise typer.BadParameter("give stable NAME, canary NAME --share SHARE, or canary alone to end it")
+    given = None if name is None else {"model": name, **({} if share is None else {"share": share})}
+    _show(_ask(server, "DELETE" if given is None else "PUT", f"aliases/{alias}", given))
+
+
+def _ask(server: str, method: str, path: str, given: dict[str, Any] | None = None) -> dict[str, Any]:
+    url = f"{server.rstrip('/')}/admin/{path}"
+    if not url.startswith(("http://", "https://")):
+        raise typer.BadParameter("give http://HOST:PORT or https://HOST", param_hint="--server")
+    headers = {"authorization": f"Bearer {os.environ.get('MQAN_ADMIN_KEY', '')}", "content-type": "application/json"}
+    content = None if given is None else json.dumps(given).encode()
+    request = urllib.request.Request(url, content, headers, method=method)  # noqa: S310  only HTTP, see above
+    try:
+        with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as response:  # noqa: S310
+            document: dict[str, Any] = json.load(response)
+            return document
+    except urllib.error.HTTPError as error:
+        if error.code == 404 and path == "models":
+            raise CommandError(f"{server} lets nobody change its models: set MQAN_ADMIN_KEY_FILE there") from None
+        try:
+            told = json.load(error)
+            raise CommandError(f"{told['message']} {told['hint']}") from None
+        except (ValueError, KeyError, TypeError):
+            raise CommandError(f"{server} answered HTTP {error.code}") from None
+    except urllib.error.URLError as error:
+        raise CommandError(f"no answer from {server}: {error.reason}") from None
+
+
+def _show(document: dict[str, Any]) -> None:
+    for row in document["models"]:
+        aliases = [f"{one} {document['canary_share']:g}" if one == "canary" else one for one in row["aliases"]]
+        words = [
+            row["name"],
+            row["version"],
+            row["sha256"][:16],
+            "loaded" if row["loaded"] else "-",
+            ", ".join(aliases),
+        ]
+        print("  ".join(words).rstrip())
