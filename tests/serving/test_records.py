@@ -235,7 +235,32 @@ def test_many_fields_cannot_share_more_labels_than_a_request_may_have(clients: A
         clients[0].fill_record(TEXT, {"properties": properties, "$defs": {"Shared": shared}})
 
 
+def test_records_of_many_texts_are_those_of_each_alone(clients: Any) -> None:
+    texts = [{"id": "a", "context": TEXT}, "Nine ships came in 1880.", {"context": "x" * 1001}]
+    response = httpx2.post(f"{clients[2]}/v1/records", json={"texts": texts, "schema": SCHEMA}, trust_env=False)
+    assert response.status_code == 200, response.text
+    found = response.json()["texts"]
+    assert [row["id"] for row in found] == ["a", None, None]
+    for row, text in zip(found[:2], (TEXT, texts[1]), strict=True):
+        alone = clients[0].fill_record(text, SCHEMA)
+        assert (row["record"], row["missing"], row["error"]) == (alone.values, list(alone.missing), None)
+        for name, field in alone.fields.items():
+            assert row["fields"][name]["probability"] == pytest.approx(field.probability, abs=1e-5)
+    assert (found[2]["record"], found[2]["fields"], found[2]["error"]["code"]) == (None, None, "word_too_long")
+
+
 BAD_BODIES = [
+    (b'{"texts": [], "schema": {"properties": {"a": {"type": "string"}}}}', 422, "wrong_type"),
+    (b'{"texts": ["c", 5], "schema": {"properties": {"a": {"type": "string"}}}}', 422, "wrong_type"),
+    (b'{"texts": [{"id": 5, "context": "c"}], "schema": {"properties": {"a": {"type": "string"}}}}', 422, "wrong_type"),
+    (b'{"texts": [{"id": "a"}], "schema": {"properties": {"a": {"type": "string"}}}}', 422, "missing_field"),
+    (b'{"texts": ["c"], "context": "c", "schema": {}}', 422, "unknown_field"),
+    (
+        b'{"texts": [{"id": "a", "context": "c"}, {"id": "a", "context": "d"}],'
+        b' "schema": {"properties": {"a": {"type": "string"}}}}',
+        422,
+        "duplicate_id",
+    ),
     *((b"{", 400, "malformed_request"), (b"[]", 400, "malformed_request")),
     (b'{"context": "\xff", "schema": {}}', 400, "malformed_request"),
     (b'{"context": "\\ud800", "schema": {}}', 400, "malformed_request"),

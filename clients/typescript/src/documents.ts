@@ -22,7 +22,9 @@ export type ChoiceOption = string | { label: string; description?: string };
 export type AnswerRequest = Omit<Plain, "stream">;
 
 /** A text, and the JSON Schema of an object with the fields that are wanted of it; `ask` in a field is its question. */
-export type RecordRequest = paths["/v1/records"]["post"]["requestBody"]["content"]["application/json"];
+export type RecordRequest = Extract<
+  paths["/v1/records"]["post"]["requestBody"]["content"]["application/json"], { context: string }
+>;
 
 /** A record of a text: `record` as its schema has it, and `fields` with the place of each value. */
 export type FilledRecord = components["schemas"]["RecordDocument"];

@@ -166,7 +166,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Fill a record from a text */
+        /** Fill a record from a text, or from each of many */
         post: operations["fillRecord"];
         delete?: never;
         options?: never;
@@ -1079,6 +1079,15 @@ export interface components {
             };
         };
         /**
+         * RecordsDocument
+         * @description A record of each text, in the order of the texts.
+         */
+        RecordsDocument: {
+            model: components["schemas"]["ModelVersionDocument"];
+            /** Texts */
+            texts: components["schemas"]["TextRecordDocument"][];
+        };
+        /**
          * RequestedSlotDocument
          * @description A slot that is asked for.
          */
@@ -1203,6 +1212,39 @@ export interface components {
              * @example mail-17
              */
             id: string | null;
+        };
+        /**
+         * TextRecordDocument
+         * @description The record of one text of many, or the error that says why there is none.
+         */
+        TextRecordDocument: {
+            /** @description Null where there is a record. */
+            error: components["schemas"]["ItemErrorDocument"] | null;
+            /**
+             * Fields
+             * @description Each field of the schema by its name.
+             */
+            fields: {
+                [key: string]: components["schemas"]["FieldDocument"];
+            } | null;
+            /**
+             * Id
+             * @description The text's id, where it has one.
+             * @example mail-17
+             */
+            id: string | null;
+            /**
+             * Missing
+             * @description Names of the fields without a value.
+             */
+            missing: string[] | null;
+            /**
+             * Record
+             * @description As of one text; null where there is an error.
+             */
+            record: {
+                [key: string]: unknown;
+            } | null;
         };
         /**
          * TokenDocument
@@ -1434,6 +1476,12 @@ export interface operations {
                      */
                     min_probability?: number | null;
                     /**
+                     * Model
+                     * @description Name of the model that is to answer, of several; GET /v1/models lists them. Unset, empty or `default`: the server chooses.
+                     * @example default
+                     */
+                    model?: string | null;
+                    /**
                      * Multiple
                      * @description Whether several choices can be right: each is judged by itself.
                      * @default false
@@ -1529,6 +1577,15 @@ export interface operations {
             };
             /** @description `unauthenticated` */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorDocument"];
+                };
+            };
+            /** @description `unknown_model` */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1660,6 +1717,12 @@ export interface operations {
                      * @example mail-17
                      */
                     id?: string;
+                    /**
+                     * Model
+                     * @description Name of the model that is to answer, of several; GET /v1/models lists them. Unset, empty or `default`: the server chooses.
+                     * @example default
+                     */
+                    model?: string | null;
                     /** @description Questions about the context; a string is a question with nothing else. */
                     questions: (string | {
                         /**
@@ -1805,6 +1868,12 @@ export interface operations {
                      */
                     timeout_ms?: number;
                 } | {
+                    /**
+                     * Model
+                     * @description Name of the model that is to answer, of several; GET /v1/models lists them. Unset, empty or `default`: the server chooses.
+                     * @example default
+                     */
+                    model?: string | null;
                     texts: {
                         /**
                          * @description The text.
@@ -1985,6 +2054,15 @@ export interface operations {
             };
             /** @description `unauthenticated` */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorDocument"];
+                };
+            };
+            /** @description `unknown_model` */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -2670,7 +2748,10 @@ export interface operations {
     };
     getModel: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Name of the model; unset: the one that requests without a name get. */
+                model?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -2693,6 +2774,24 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorDocument"];
+                };
+            };
+            /** @description `unknown_model` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorDocument"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
                 };
             };
             /** @description `metadata_too_large` */
@@ -2863,10 +2962,45 @@ export interface operations {
                      * @example Invoice 2024-118 of 3 May 2024. Total 476.00 EUR, due on 2 June 2024.
                      */
                     context: string;
+                    /**
+                     * Model
+                     * @description Name of the model that is to answer, of several; GET /v1/models lists them. Unset, empty or `default`: the server chooses.
+                     * @example default
+                     */
+                    model?: string | null;
                     /** @description JSON Schema of an object, as pydantic's model_json_schema() writes it, of 1 to 256 fields: strings (format date, date-time, time, email, uri or phone), integers, numbers (format money), booleans, enums, and arrays of strings or of an enum. `ask` in a field is its question; without it the question is made from `description`, or from the name and the type. */
                     schema: {
                         [key: string]: unknown;
                     };
+                    /**
+                     * @description Milliseconds until the record is of no use. Unset or above the server's limit: that limit.
+                     * @example 2000
+                     */
+                    timeout_ms?: number;
+                } | {
+                    /**
+                     * Model
+                     * @description Name of the model that is to answer, of several; GET /v1/models lists them. Unset, empty or `default`: the server chooses.
+                     * @example default
+                     */
+                    model?: string | null;
+                    /** @description JSON Schema of an object, as pydantic's model_json_schema() writes it, of 1 to 256 fields: strings (format date, date-time, time, email, uri or phone), integers, numbers (format money), booleans, enums, and arrays of strings or of an enum. `ask` in a field is its question; without it the question is made from `description`, or from the name and the type. */
+                    schema: {
+                        [key: string]: unknown;
+                    };
+                    /** @description Texts; a string is a text without an id. Texts times fields are at most 1024. */
+                    texts: (string | {
+                        /**
+                         * @description The text.
+                         * @example Invoice 2024-118 of 3 May 2024. Total 476.00 EUR, due on 2 June 2024.
+                         */
+                        context: string;
+                        /**
+                         * @description Comes back with the record.
+                         * @example mail-17
+                         */
+                        id?: string;
+                    })[];
                     /**
                      * @description Milliseconds until the record is of no use. Unset or above the server's limit: that limit.
                      * @example 2000
@@ -2946,7 +3080,7 @@ export interface operations {
                      *       }
                      *     }
                      */
-                    "application/json": components["schemas"]["RecordDocument"];
+                    "application/json": components["schemas"]["RecordDocument"] | components["schemas"]["RecordsDocument"];
                 };
             };
             /** @description `malformed_request` or `invalid_timeout` */
@@ -2960,6 +3094,15 @@ export interface operations {
             };
             /** @description `unauthenticated` */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorDocument"];
+                };
+            };
+            /** @description `unknown_model` */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -41,11 +41,11 @@ def texts_of(document: dict[str, Any]) -> list[AskedText]:
     timeout_ms = check_timeout_ms(document.get("timeout_ms"))
     if "texts" in document:
         check_names(document, {"texts", *_OF_CALL})
-        rows = _list(document, "texts", MOST_TEXTS, "")
+        rows = entries_of(document, "texts", MOST_TEXTS, "")
         texts = [_text(row, f"texts[{i}].", timeout_ms) for i, row in enumerate(rows)]
     else:
         texts = [_text(document, "", timeout_ms)]
-    _check_texts(texts)
+    check_texts(texts)
     return texts
 
 
@@ -58,9 +58,9 @@ def _text(row: Any, where: str, timeout_ms: int | None) -> AskedText:
         raise refuse("missing_field", "context", f"The field {where}context is missing.")
     if not isinstance(context, str):
         raise refuse("wrong_type", "context", f"The field {where}context is not a string.")
-    asked = _list(row, "questions", MOST_QUESTIONS, where)
+    asked = entries_of(row, "questions", MOST_QUESTIONS, where)
     items = tuple(item_of(one, context, timeout_ms) for one in asked)
-    return AskedText(_check_id(row.get("id"), where), items)
+    return AskedText(check_id(row.get("id"), where), items)
 
 
 def item_of(row: Any, context: str, timeout_ms: int | None = None) -> Item:
@@ -70,7 +70,7 @@ def item_of(row: Any, context: str, timeout_ms: int | None = None) -> Item:
     if not isinstance(row, dict):
         return Item(None, refuse("wrong_type", "questions", "A question is neither an object nor a string."))
     try:
-        name = _check_id(row.get("id"))
+        name = check_id(row.get("id"))
     except InputError as error:
         return Item(None, error)
     rest = {key: value for key, value in row.items() if key != "id"}
@@ -90,7 +90,8 @@ def item_of(row: Any, context: str, timeout_ms: int | None = None) -> Item:
     return Item(name, question.model_copy(update={"timeout_ms": min(limits, default=None)}))
 
 
-def _list(row: Mapping[str, Any], name: str, most: int, where: str) -> list[Any]:
+def entries_of(row: Mapping[str, Any], name: str, most: int, where: str) -> list[Any]:
+    """Return a list of a document, or refuse what is none, is empty or too long."""
     value = row.get(name)
     if value is None:
         raise refuse("missing_field", name, f"The field {where}{name} is missing.")
@@ -130,7 +131,8 @@ def check_shared(number: int, most: int, field: str, what: str) -> None:
         raise refuse("request_too_large", field, message)
 
 
-def _check_texts(texts: Sequence[AskedText]) -> None:
+def check_texts(texts: Sequence[AskedText]) -> None:
+    """Refuse a call with too many questions, or with the same id twice."""
     number = sum(len(text.items) for text in texts)
     if number > MOST_IN_ALL:
         message = f"There are {number} questions; at most {MOST_IN_ALL} are accepted in one call."
@@ -141,7 +143,8 @@ def _check_texts(texts: Sequence[AskedText]) -> None:
         _check_ids([item.id for item in text.items], f"texts[{i}].questions" if len(texts) > 1 else "questions")
 
 
-def _check_id(value: object, where: str = "") -> str | None:
+def check_id(value: object, where: str = "") -> str | None:
+    """Return the id of a text or a question; None where it has none."""
     if value is not None and not (isinstance(value, str) and 0 < len(value) <= _MOST_ID):
         raise refuse("wrong_type", "id", f"The field {where}id is not a string of 1 to {_MOST_ID} characters.")
     return value

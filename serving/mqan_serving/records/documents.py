@@ -1,6 +1,7 @@
 """The JSON of ``POST /v1/records``: its schema, an example, and what becomes of it."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
@@ -8,9 +9,10 @@ from typing import Any, Final
 from pydantic import Field
 
 from mqan_serving.contract.answers import quotation_document
-from mqan_serving.contract.calls import MOST_QUESTIONS
+from mqan_serving.contract.calls import MOST_IN_ALL, MOST_QUESTIONS, MOST_TEXTS
 from mqan_serving.contract.documents import QuotationDocument
-from mqan_serving.contract.model import Document, ModelVersionDocument, Named, version_of
+from mqan_serving.contract.errors import AnsweringError
+from mqan_serving.contract.model import Document, ItemErrorDocument, ModelVersionDocument, Named, version_of
 from mqan_serving.contract.questions import json_body, question_schema
 from mqan_serving.records.filling import FilledField, Record
 
@@ -70,12 +72,51 @@ class RecordDocument(Document):
     model: ModelVersionDocument
 
 
+class TextRecordDocument(Document):
+    """The record of one text of many, or the error that says why there is none."""
+
+    id: str | None = Field(description="The text's id, where it has one.", examples=["mail-17"])
+    record: dict[str, Any] | None = Field(description="As of one text; null where there is an error.")
+    missing: list[str] | None = Field(description="Names of the fields without a value.")
+    fields: dict[str, FieldDocument] | None = Field(description="Each field of the schema by its name.")
+    error: ItemErrorDocument | None = Field(description="Null where there is a record.")
+
+
+class RecordsDocument(Document):
+    """A record of each text, in the order of the texts."""
+
+    texts: list[TextRecordDocument]
+    model: ModelVersionDocument
+
+
 def record_document(record: Record, model: Named) -> dict[str, Any]:
+    return {**_filled(record), "model": version_of(model)}
+
+
+def records_document(
+    records: Sequence[Record | AnsweringError], ids: Sequence[str | None] | None, model: Named
+) -> dict[str, Any]:
+    """Return the response: of ``RecordsDocument`` where texts came as a list; else of the one record, or its error."""
+    if ids is not None:
+        rows = [{"id": text_id, **_record_or_error(found)} for text_id, found in zip(ids, records, strict=True)]
+        return {"texts": rows, "model": version_of(model)}
+    [found] = records
+    if isinstance(found, AnsweringError):
+        raise found
+    return record_document(found, model)
+
+
+def _record_or_error(found: Record | AnsweringError) -> dict[str, Any]:
+    if isinstance(found, AnsweringError):
+        return {"record": None, "missing": None, "fields": None, "error": found.failure.document}
+    return {**_filled(found), "error": None}
+
+
+def _filled(record: Record) -> dict[str, Any]:
     return {
         "record": record.values,
         "missing": record.missing,
         "fields": {field.name: _field(field) for field in record.fields},
-        "model": version_of(model),
     }
 
 
@@ -96,33 +137,53 @@ def _field(field: FilledField) -> dict[str, Any]:
 _EXAMPLE: Final = json.loads(Path(__file__).with_name("example.json").read_text(encoding="utf-8"))
 RECORD_REQUEST: Final[dict[str, Any]] = _EXAMPLE["request"]
 RECORD_RESPONSE: Final[dict[str, Any]] = _EXAMPLE["response"]
-RECORD_SCHEMA: Final[dict[str, Any]] = json_body(
-    {
-        "title": "RecordRequest",
+_CONTEXT: Final = {"type": "string", "description": "The text.", "examples": [RECORD_REQUEST["context"]]}
+_OF_CALL: Final[dict[str, Any]] = {
+    "schema": {
+        "type": "object",
+        "additionalProperties": True,
+        "description": "JSON Schema of an object, as pydantic's model_json_schema() writes it, of 1 to "
+        f"{MOST_QUESTIONS} fields: strings (format date, date-time, time, email, uri or phone), integers, "
+        "numbers (format money), booleans, enums, and arrays of strings or of an enum. `ask` in a field is its "
+        "question; without it the question is made from `description`, or from the name and the type.",
+    },
+    "timeout_ms": {
+        "type": "integer",
+        "minimum": 1,
+        "description": "Milliseconds until the record is of no use. Unset or above the server's limit: that limit.",
+        "examples": [2000],
+    },
+    "model": question_schema()["properties"]["model"],
+}
+_TEXT: Final[dict[str, Any]] = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "id": {"type": "string", "description": "Comes back with the record.", "examples": ["mail-17"]},
+        "context": _CONTEXT,
+    },
+    "required": ["context"],
+}
+_TEXTS: Final[dict[str, Any]] = {
+    "type": "array",
+    "minItems": 1,
+    "maxItems": MOST_TEXTS,
+    "description": f"Texts; a string is a text without an id. Texts times fields are at most {MOST_IN_ALL}.",
+    "items": {"anyOf": [{"type": "string"}, _TEXT]},
+}
+
+
+def _body(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    return {
         "type": "object",
         "additionalProperties": False,
-        "properties": {
-            "context": {"type": "string", "description": "The text.", "examples": [RECORD_REQUEST["context"]]},
-            "schema": {
-                "type": "object",
-                "additionalProperties": True,
-                "description": "JSON Schema of an object, as pydantic's model_json_schema() writes it, of 1 to "
-                f"{MOST_QUESTIONS} fields: strings (format date, date-time, time, email, uri or phone), integers, "
-                "numbers (format money), booleans, enums, and arrays of strings or of an enum. `ask` in a field is its "
-                "question; without it the question is made from `description`, or from the name and the type.",
-            },
-            "timeout_ms": {
-                "type": "integer",
-                "minimum": 1,
-                "description": "Milliseconds until the record is of no use. Unset or above the server's limit: that "
-                "limit.",
-                "examples": [2000],
-            },
-            "model": question_schema()["properties"]["model"],
-        },
-        "required": ["context", "schema"],
-    },
-    example=RECORD_REQUEST,
+        "properties": {name: schema, **_OF_CALL},
+        "required": [name, "schema"],
+    }
+
+
+RECORD_SCHEMA: Final[dict[str, Any]] = json_body(
+    {"title": "RecordRequest", "anyOf": [_body("context", _CONTEXT), _body("texts", _TEXTS)]}, example=RECORD_REQUEST
 )
 RECORD_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     200: {"content": {"application/json": {"example": RECORD_RESPONSE}}},

@@ -9,7 +9,18 @@ from pydantic_core import ValidationError, from_json
 
 from mqan_core.answer.types import Answer, AnswerSpan
 from mqan_core.errors import InputError
-from mqan_serving.contract.calls import AskedText, Item, check_names, check_shared, check_timeout_ms, model_of
+from mqan_serving.contract.calls import (
+    MOST_TEXTS,
+    AskedText,
+    Item,
+    check_id,
+    check_names,
+    check_shared,
+    check_texts,
+    check_timeout_ms,
+    entries_of,
+    model_of,
+)
 from mqan_serving.contract.errors import AnsweringError, Failure, refuse
 from mqan_serving.contract.questions import ChoiceField, Question, read_object
 from mqan_serving.records.amounts import Knows, NoValueError
@@ -21,7 +32,7 @@ from mqan_serving.service.many import Outcome
 Answering = Callable[[list[AskedText]], Awaitable[list[list[Outcome]]]]  # of the questions of a call
 NOT_SAID: Final = "The text does not say."
 _MOST_TRIED: Final = 4  # quotations beside the likeliest one, where that is nothing of the field's type
-_FIELDS: Final = frozenset({"context", "schema", "timeout_ms", "model"})
+_OF_CALL: Final = frozenset({"schema", "timeout_ms", "model"})
 _CLOSINGS: Final = {"(": ")", "[": "]", "{": "}"}
 _MARKS: Final = frozenset('"“”„«»')
 
@@ -63,18 +74,38 @@ class Record:
         return [field.name for field in self.fields if not field.answered]
 
 
-def parse_record(body: bytes) -> RecordRequest:
-    """Read a request from JSON, or raise ``InputError``."""
+def parse_records(body: bytes) -> tuple[list[RecordRequest], list[str | None] | None]:
+    """Read a request from JSON, or raise ``InputError``.
+
+    Returns:
+        What is asked about each text, and the texts' ids; None instead of ids where one text stands for itself.
+    """
     document = read_object(body, allow_inf_nan=False)
-    check_names(document, _FIELDS)
-    for name in ("context", "schema"):
-        if name not in document:
-            raise refuse("missing_field", name, f"The field {name} is missing.", "Send both context and schema.")
-    timeout_ms = check_timeout_ms(document.get("timeout_ms"))
-    context = document["context"]
-    if not isinstance(context, str):
-        raise refuse("wrong_type", "context", "The field context is not a string.")
-    return RecordRequest(context, tuple(read_schema(document["schema"])), timeout_ms, model_of(document))
+    name = "texts" if "texts" in document else "context"
+    check_names(document, {name, *_OF_CALL})
+    for needed in (name, "schema"):
+        if needed not in document:
+            hint = "Send schema, and context or texts."
+            raise refuse("missing_field", needed, f"The field {needed} is missing.", hint)
+    timeout_ms, model = check_timeout_ms(document.get("timeout_ms")), model_of(document)
+    rows = entries_of(document, "texts", MOST_TEXTS, "") if name == "texts" else [document["context"]]
+    texts = [_text_of(row, f"texts[{i}]" if name == "texts" else "context") for i, row in enumerate(rows)]
+    fields = tuple(read_schema(document["schema"]))
+    requests = [RecordRequest(text, fields, timeout_ms, model) for _, text in texts]
+    return requests, [text_id for text_id, _ in texts] if name == "texts" else None
+
+
+def _text_of(row: Any, where: str) -> tuple[str | None, str]:
+    """Return the id and the text of an entry: a string, or an object where it is one of several."""
+    text_id, text, field = None, row, "context" if where == "context" else "texts"
+    if isinstance(row, dict) and field == "texts":
+        check_names(row, {"id", "context"}, f"{where}.")
+        if "context" not in row:
+            raise refuse("missing_field", field, f"The field {where}.context is missing.")
+        text_id, text, where = check_id(row.get("id"), f"{where}."), row["context"], f"{where}.context"
+    if not isinstance(text, str):
+        raise refuse("wrong_type", field, f"The field {where} is not a string.")
+    return text_id, text
 
 
 def parse_schema(text: str) -> tuple[RecordField, ...]:
@@ -88,24 +119,47 @@ def parse_schema(text: str) -> tuple[RecordField, ...]:
 
 
 async def fill_record(request: RecordRequest, service: Service, answer: Answering) -> Record:
-    """Fill a record by the answers to the questions of all its fields; an error names the field.
+    """Fill a record by the answers to the questions of all its fields; an error names the field."""
+    [record] = await fill_records([request], service, answer)
+    if isinstance(record, AnsweringError):
+        raise record
+    return record
 
-    All labels together have as many characters as a request may: many fields can refer to one enum, which stands there
-    once.
+
+async def fill_records(
+    requests: Sequence[RecordRequest], service: Service, answer: Answering, ids: Sequence[str | None] | None = None
+) -> list[Record | AnsweringError]:
+    """Fill a record of each text, in their order; where that is not possible, the error says why.
+
+    All labels about a text together have as many characters as a request may: many fields can refer to one enum, which
+    stands there once.
     """
-    questions = []
-    for field in request.fields:
-        questions.append(_ask(request, field))
-        await asyncio.sleep(0)  # 255 labels take a millisecond: others are answered between fields
-    number = sum(len(choice.label) for question in questions for choice in question.options.choices)
-    check_shared(number, service.limits.max_request_bytes, "schema", "The enums of all fields")
-    [outcomes] = await answer([AskedText(None, tuple(Item(None, question) for question in questions))])
+    texts = []
+    for number, request in enumerate(requests):
+        questions = []
+        for field in request.fields:
+            questions.append(_ask(request, field))
+            await asyncio.sleep(0)  # 255 labels take a millisecond: others are answered between fields
+        if not number:  # all have the same fields
+            num_chars = sum(len(choice.label) for question in questions for choice in question.options.choices)
+            check_shared(num_chars, service.limits.max_request_bytes, "schema", "The enums of all fields")
+        text_id = ids[number] if ids else None
+        texts.append(AskedText(text_id, tuple(Item(None, question) for question in questions)))
+    check_texts(texts)
+    records: list[Record | AnsweringError] = []
+    for request, outcomes in zip(requests, await answer(texts), strict=True):
+        records.append(_record_of(request, outcomes, service.knows))
+        await asyncio.sleep(0)
+    return records
+
+
+def _record_of(request: RecordRequest, outcomes: Sequence[Outcome], knows: Knows) -> Record | AnsweringError:
     answers = []
     for field, outcome in zip(request.fields, outcomes, strict=True):
         if not isinstance(outcome.result, Answer):
-            raise _refused(field, outcome.result)
+            return _refused(field, outcome.result)
         answers.append(outcome.result)
-    return fill_fields(request, answers, service.knows)
+    return fill_fields(request, answers, knows)
 
 
 def ask_fields(request: RecordRequest) -> list[Question]:

@@ -30,8 +30,14 @@ from mqan_serving.observability.logs import MODEL, RequestLog, answer_and_log, s
 from mqan_serving.observability.metrics import CONTENT_TYPE, Metrics
 from mqan_serving.pages import Page, load_playground
 from mqan_serving.pages.reference import render_reference
-from mqan_serving.records.documents import RECORD_RESPONSES, RECORD_SCHEMA, RecordDocument, record_document
-from mqan_serving.records.filling import fill_record, parse_record
+from mqan_serving.records.documents import (
+    RECORD_RESPONSES,
+    RECORD_SCHEMA,
+    RecordDocument,
+    RecordsDocument,
+    records_document,
+)
+from mqan_serving.records.filling import fill_records, parse_records
 from mqan_serving.rest.admin import add_admin_routes
 from mqan_serving.rest.events import MEDIA_TYPE, EventStream
 from mqan_serving.rest.gateway import METRICS_PATH, Gateway, failure_response, meant_path
@@ -206,12 +212,12 @@ async def _answer_many(request: Request, models: Models, log: RequestLog) -> Wri
 
 async def _fill(request: Request, models: Models, log: RequestLog) -> Written:
     body = await request.body()
-    wanted = await models.aside(len(body), lambda: parse_record(body))
+    wanted, ids = await models.aside(len(body), lambda: parse_records(body))
 
     async def fill() -> Written:
-        async with using(models, wanted.model, log, wanted.timeout_ms) as service:
-            record = await fill_record(wanted, service, partial(answer_and_log, service, log))
-            return record_document(record, service.model)
+        async with using(models, wanted[0].model, log, wanted[0].timeout_ms) as service:
+            records = await fill_records(wanted, service, partial(answer_and_log, service, log), ids)
+            return records_document(records, ids, service.model)
 
     return await _while_connected(request, fill())
 
@@ -247,8 +253,8 @@ def _add_own_routes(app: FastAPI, get_models: Callable[[], Models], dependencies
          AnswersDocument, of_many, MANY_SCHEMA),
         ("/v1/model", get_model, "GetModel", "getModel", "Describe the model and its limits",
          ModelDocument, of_model, None),
-        ("/v1/records", ask(_fill), "FillRecord", "fillRecord", "Fill a record from a text",
-         RecordDocument, of_records, RECORD_SCHEMA),
+        ("/v1/records", ask(_fill), "FillRecord", "fillRecord", "Fill a record from a text, or from each of many",
+         RecordDocument | RecordsDocument, of_records, RECORD_SCHEMA),
         ("/health/live", is_live, "Check", "isLive", "Whether the process works", HealthDocument, of_health, None),
         ("/health/ready", is_ready, "Check", "isReady", "Whether to send requests here", HealthDocument, ready, None),
     ]  # fmt: skip
