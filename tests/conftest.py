@@ -404,15 +404,21 @@ StartServer = Callable[..., ServerProcess]
 
 
 @pytest.fixture(scope="session")
-def default_server(repository: Path, start_server: StartServer) -> Iterator[ServerProcess]:
+def start_server(start_process: StartServer) -> StartServer:
+    """Start servers in processes of their own; folders of tests may start others by this name."""
+    return start_process
+
+
+@pytest.fixture(scope="session")
+def default_server(repository: Path, start_process: StartServer) -> Iterator[ServerProcess]:
     """A server of the default bundle in a process of its own, for all tests that ask it what they like."""
-    server = start_server("local", bundle=repository / "serving" / "bundles" / "default")
+    server = start_process("local", bundle=repository / "serving" / "bundles" / "default")
     yield server
     assert server.stop() == 0, server.log.read_text()[-3000:]
 
 
 @pytest.fixture(scope="session")
-def start_server(
+def start_process(
     bundle_folder: Path, free_ports: Callable[[int], list[int]], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[StartServer]:
     """Start servers of a kind with settings, and what to run in the process before; all are stopped at the end."""

@@ -60,7 +60,7 @@ def test_reading_leaves_them_out_and_says_how_many(
     _add(data / "cola" / "in_domain_train.tsv", f"x01\t1\t\t{sentence}!\n")
     assert read_items(recipe.tasks, recipe, data, packer) == (before, tests)
     told = " ".join(capsys.readouterr().err.split())
-    assert told == "rows left out of the training, since they stand in a test file: 1 of cola, 1 of mrpc, 2 of sts-b"
+    assert told == "rows left out of the training, since they are in a test file: 1 of cola, 1 of mrpc, 2 of sts-b"
     training, _ = read_items(("sts-b",), recipe, data, packer)
     assert len(training["sts-b"]) == 50
 

@@ -100,11 +100,11 @@ _START = """
 import time
 from mqan_serving import main
 
-def open_slowly(settings):
+def open_slowly(*given):
     print("opening", flush=True)
     time.sleep(60)
 
-main.find_bundle = open_slowly
+main.read_catalog = open_slowly
 from mqan_cli.main import app
 app()
 """
@@ -144,7 +144,7 @@ def test_a_signal_ends_the_start_of_the_first_process_of_a_container(bundle_fold
     http_port, grpc_port = free_ports(2)
     given = {"HTTP_PORT": http_port, "GRPC_PORT": grpc_port, "BUNDLE": bundle_folder}
     with subprocess.Popen(
-        ["sh", "-c", 'trap "" TERM; exec "$@"', "sh", sys.executable, "-c", _START, "serve"],
+        ["sh", "-c", 'trap "" TERM; exec "$@"', "sh", sys.executable, "-c", _START, "serve", "--ray"],
         env=os.environ | {f"MQAN_{name}": str(value) for name, value in given.items()},
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -179,7 +179,7 @@ def is_quick(call: Callable[[Any], Any], text: str, pattern: re.Pattern[Any]) ->
 
 def test_every_pattern_is_linear() -> None:
     patterns = list(used_patterns())
-    assert len(patterns) > 80
+    assert len(patterns) > 60, "those of the product are found"
     assert {used.place: text for used in patterns if (text := slow_text(used)) is not None} == {}
 
 

@@ -223,7 +223,7 @@ async def test_a_server_that_stops_finishes_its_streams(
     streamed = events(callers, question=STEPS)
     await anext(streamed)
     stopping = asyncio.ensure_future(callers.server.stop())
-    await until(lambda: not callers.service.health.is_ready)
+    await until(lambda: not callers.server.models.health.is_ready)
     refused = await callers.post(stream=True)
     assert refused.status_code == 503
     engine.may_step.release(10)

@@ -43,8 +43,8 @@ class AsyncClient:
         api_key: str | None = None,
     ) -> None:
         self._timeout_s = timeout_s
-        url = url or os.environ.get("MQAN_SERVER") or DEFAULT_URL
-        key = api_key or os.environ.get("MQAN_API_KEY") or None
+        url = (os.environ.get("MQAN_SERVER") or DEFAULT_URL) if url is None else url
+        key = os.environ.get("MQAN_API_KEY") or None if api_key is None else api_key
         self._transport = _open(url, retries or Retries(), authorization(key))
 
     async def answer(
