@@ -35,6 +35,11 @@ app.add_typer(data_app, name="data", rich_help_panel=SECTION_OF["data"])
 app.add_typer(models_app, name="models", rich_help_panel=SECTION_OF["models"])
 
 
+_Config = Annotated[
+    Path | None, typer.Option(dir_okay=False, help="TOML file of settings, by their names without MQAN_.")
+]
+
+
 def _verb(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     return app.command(name, rich_help_panel=SECTION_OF[name])
 
@@ -76,21 +81,34 @@ def serve(
     http_port: Annotated[int | None, typer.Option(help="Port for REST.")] = None,
     grpc_port: Annotated[int | None, typer.Option(help="Port for gRPC.")] = None,
     ray: Annotated[bool, typer.Option("--ray/--local", help="Serve on Ray Serve, or in this one process.")] = False,
+    config: _Config = None,
 ) -> None:
     """Serve a bundle over REST and gRPC, in one process; --ray, with the extra `serve`, starts several on Ray Serve.
 
-    Every other setting is an environment variable: MQAN_MAX_CONTEXT_TOKENS, MQAN_NUM_REPLICAS and so on.
+    Every other setting is an environment variable, MQAN_MAX_CONTEXT_TOKENS, MQAN_NUM_REPLICAS and so on, or in the file
+    of --config: `mqan settings` lists them.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the first process of a container has none by itself
     from mqan_serving.main import serve_local, serve_ray
     from mqan_serving.settings import load_settings
 
     given = {"bundle": bundle, "host": host, "http_port": http_port, "grpc_port": grpc_port}
-    settings = load_settings(**{name: value for name, value in given.items() if value is not None})
+    settings = load_settings(config, **{name: value for name, value in given.items() if value is not None})
     if ray:
         serve_ray(settings)
     else:
         serve_local(settings)
+
+
+@_verb("settings")
+def settings(config: _Config = None) -> None:
+    """Print each setting of a server, its value and where it has that from."""
+    from mqan_serving.settings import load_settings, origins
+
+    loaded, origin_of = load_settings(config), origins(config, {})
+    for name in type(loaded).model_fields:
+        value = getattr(loaded, name)
+        print(f"{name:<24} {'-' if value is None else value!s:<32} {origin_of[name]}")
 
 
 @_verb("key")

@@ -6,7 +6,7 @@ from typing import Any, Final
 from mqan_cli.errors import FriendlyGroup
 
 VERBS: Final[Mapping[str, tuple[str, ...]]] = {
-    "Serve and ask": ("serve", "ask", "batch", "adapt", "mcp", "key", "models"),
+    "Serve and ask": ("serve", "ask", "batch", "adapt", "mcp", "settings", "key", "models"),
     "Train": ("data", "embed", "train", "curves"),
     "Bundles": ("export", "verify", "evaluate"),
 }

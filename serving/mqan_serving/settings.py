@@ -1,12 +1,14 @@
 """Every setting of a server, with its default and the reason for it.
 
-Each is an environment variable with the prefix ``MQAN_`` (``MQAN_HTTP_PORT=8080``) and an argument of
-``deploy/serve.yaml``, whose own fields take the place of address, ports and reflection. An empty variable is one that
-is not set, as ``${NAME:-}`` writes it.
+Each is an environment variable with the prefix ``MQAN_`` (``MQAN_HTTP_PORT=8080``), a key of the file of ``--config``
+(``http_port = 8080``) and an argument of ``deploy/serve.yaml``, whose own fields take the place of address, ports and
+reflection. An empty variable is one that is not set, as ``${NAME:-}`` writes it.
 """
 
 import os
 import re
+import tomllib
+from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -276,16 +278,51 @@ class Settings(BaseSettings):
         return self.max_batch_size or default
 
 
-def load_settings(**given: Any) -> Settings:
-    """Read the settings: those given, then the environment, then the defaults; ``SettingsError`` names a wrong one."""
+def load_settings(config: Path | None = None, **given: Any) -> Settings:
+    """Read each setting from what is given, else the environment, else the file ``config``, else the defaults.
+
+    Raises:
+        SettingsError: a setting is wrong, or the file is; it says which.
+    """
     _check_spelling()
     if "api_key_file" not in given:
         _check_key_file()
+    kept = {} if config is None else {n: v for n, v in _read_config(config).items() if not _variable_of(n)}
     try:
-        return Settings(**given)
+        return Settings(**kept | given)
     except ValidationError as error:
         lines = [_explain(str(e["loc"][0]) if e["loc"] else "", e["msg"]) for e in error.errors()]
         raise SettingsError("\n".join(lines)) from None
+
+
+def origins(config: Path | None, given: Mapping[str, object]) -> dict[str, str]:
+    """Return where each setting has its value from: an argument, a variable, the file or the default."""
+    kept = {} if config is None else _read_config(config)
+    return {
+        name: "argument" if name in given else _variable_of(name) or (str(config) if name in kept else "default")
+        for name in Settings.model_fields
+    }
+
+
+def _variable_of(name: str) -> str:
+    """Return the variable that sets a setting, as the environment spells it; an empty text where there is none."""
+    wanted = f"{_PREFIX}{name}".upper()
+    return next((variable for variable, value in os.environ.items() if variable.upper() == wanted and value), "")
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"cannot read {path}: {error.strerror}") from None
+    except ValueError as error:
+        raise SettingsError(f"{path} is no TOML: {error}") from None
+    for name in found:
+        if name not in Settings.model_fields:
+            near = get_close_matches(name, Settings.model_fields, n=1)
+            hint = f"; did you mean {near[0]}?" if near else "; `mqan settings` lists them"
+            raise SettingsError(f"{name} in {path} is no setting{hint}")
+    return found
 
 
 def _check_spelling() -> None:

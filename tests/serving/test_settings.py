@@ -17,7 +17,7 @@ from mqan_client import Client
 from mqan_serving.contract.errors import SettingsError
 from mqan_serving.main import announce, serve_local, serve_ray
 from mqan_serving.ray_serve.environment import ray_environment
-from mqan_serving.settings import Settings, find_bundle, load_settings
+from mqan_serving.settings import Settings, find_bundle, load_settings, origins
 
 
 @pytest.mark.parametrize(
@@ -276,3 +276,32 @@ def test_a_process_gets_a_file_for_every_connection() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert [line for line in done.stdout.splitlines() if line in ("True", "False", "600")] == ["True", "600"]
     assert "needs 1100 files and the system allows 600" in done.stdout + done.stderr
+
+
+def test_a_file_has_settings_below_variables_and_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "mqan.toml"
+    file.write_text('http_port = 8100\ngrpc_port = 9100\nhost = "127.0.0.2"\nallowed_hosts = ["answers.example"]\n')
+    monkeypatch.setenv("mqan_grpc_port", "9200")
+    found = load_settings(file, host="127.0.0.3")
+    assert (found.http_port, found.grpc_port, found.host) == (8100, 9200, "127.0.0.3")
+    assert found.allowed_hosts == ("answers.example",)
+    origin_of = origins(file, {"host": "127.0.0.3"})
+    named = ("http_port", "grpc_port", "host", "max_word_length")
+    assert [origin_of[name] for name in named] == [str(file), "mqan_grpc_port", "argument", "default"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("http_prot = 1", "http_prot in .* is no setting; did you mean http_port"),
+        ("http_port = 'x'", "setting http_port"),
+        ("http_port 1", "is no TOML"),
+        (None, "cannot read"),
+    ],
+)
+def test_a_file_that_is_wrong_is_named(text: str | None, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "mqan.toml"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(SettingsError, match=message):
+        load_settings(file)
