@@ -278,7 +278,7 @@ class Settings(BaseSettings):
         return self.max_batch_size or default
 
 
-def load_settings(config: Path | None = None, **given: Any) -> Settings:
+def load_settings(config: Path | None = None, /, **given: Any) -> Settings:
     """Read each setting from what is given, else the environment, else the file ``config``, else the defaults.
 
     Raises:
@@ -322,7 +322,9 @@ def _read_config(path: Path) -> dict[str, Any]:
             near = get_close_matches(name, Settings.model_fields, n=1)
             hint = f"; did you mean {near[0]}?" if near else "; `mqan settings` lists them"
             raise SettingsError(f"{name} in {path} is no setting{hint}")
-    return found
+    if found.get("api_key_file") == "":
+        raise SettingsError(_explain("api_key_file", _NO_NAME))
+    return {name: value for name, value in found.items() if value != ""}  # as an empty variable: not set
 
 
 def _check_spelling() -> None:

@@ -1,6 +1,7 @@
 """Several models: each request has the one that it asks for, until it has ended, whatever is changed meanwhile."""
 
 import asyncio
+import errno
 import json
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -179,6 +180,31 @@ async def test_a_damaged_bundle_changes_nothing(open_all: Open, bundles: Path) -
     with pytest.raises(ServingError, match="b cannot be loaded"):
         await models.take("b", "")
     (await models.take("a", "")).release()
+    with pytest.raises(SettingsError, match="onnx"):
+        await models.change(lambda changes: changes.model_copy(update={"bundles": {"d": bundles / "b"}}))
+    assert "d" not in {entry.name for entry, _, _ in models.listed()}
+    assert not (bundles / CHANGES).exists()
+
+
+async def test_a_change_that_cannot_be_kept_is_taken_back(open_all: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    models = await open_all()
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("mqan_serving.service.models.write_changes", full)
+    with pytest.raises(SettingsError, match="taken back: No space left"):
+        await models.change(lambda changes: changes.model_copy(update={"stable": "b"}))
+    assert models.name_of(None, "") == "a"
+
+
+async def test_a_folder_whose_name_is_none_is_told_and_blinds_nobody(open_all: Open, bundles: Path) -> None:
+    models = await open_all()
+    shutil.copytree(bundles / "b", bundles / "my model")
+    await asyncio.sleep(1.5)
+    assert models.name_of(None, "") == "a"
+    (bundles / "my model").rename(bundles / "mine")
+    await until(lambda: "mine" in {entry.name for entry, _, _ in models.listed()})
 
 
 @pytest.mark.parametrize(
@@ -268,6 +294,11 @@ async def test_an_admin_changes_models_while_they_are_served(served: Any, bundle
     assert (await rest.post("/v1/answer", json=BODY)).json()["model"]["name"] == "b"
     await rest.put("/admin/models/d", json={"folder": str(bundles / "a")}, headers=own)
     assert (await rest.post("/v1/answer", json=BODY | {"model": "d"})).json()["model"]["name"] == "d"
+    for method in ("PUT", "DELETE"):
+        refused = await rest.request(
+            method, "/admin/models/stable", headers=own, **({"json": {}} if method == "PUT" else {})
+        )
+        assert refused.status_code in (404, 422), refused.text
     await rest.delete("/admin/models/a", headers=own)
     assert (await rest.post("/v1/answer", json=BODY | {"model": "a"})).status_code == 404
     assert json.loads((bundles / CHANGES).read_text()) == {

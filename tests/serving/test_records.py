@@ -1,5 +1,6 @@
 """Records over REST and gRPC alike: values with their places, whatever a network of random weights answers."""
 
+import json
 import random
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from mqan.v1 import answer_pb2
 from mqan_client import InvalidRequestError, Record
 from mqan_core.answer.types import Answer, AnswerSpan, Source
+from mqan_core.errors import InputError
 from mqan_serving.records import filling
 from mqan_serving.records.filling import NOT_SAID, RecordRequest, balanced
 from mqan_serving.records.schema import read_schema
@@ -226,6 +228,13 @@ def test_what_cannot_be_asked_is_refused_with_the_field(
     assert message.removesuffix(" empty") in told[0]
     assert ("cannot be asked for" in told[0]) == ("cannot be asked" in message)
     assert told[0] == told[1]
+
+
+def test_texts_times_fields_are_bounded_before_there_are_questions() -> None:
+    fields = {f"f{i}": {"$ref": "#/$defs/A"} for i in range(5)}
+    schema = {"properties": fields, "$defs": {"A": {"enum": [str(i) for i in range(255)]}}}
+    with pytest.raises(InputError, match="There are 1280 questions"):
+        filling.parse_records(json.dumps({"texts": ["a"] * 256, "schema": schema}).encode())
 
 
 def test_many_fields_cannot_share_more_labels_than_a_request_may_have(clients: Any) -> None:

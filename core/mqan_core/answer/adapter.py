@@ -154,6 +154,7 @@ def read_adapter(path: Path, bundle: str, width: int) -> Adapter:
         again = f"mqan adapt ROWS --text COLUMN {labels} --name {path.stem} -o {path.parent}"
         raise AdapterError(f"The adapter {path.stem} is of another model. Make it anew: {again}")
     shape = (width + len(head.choices) + 1, len(head.choices) + head.none)
-    if weights_FK.shape != shape or center_F.shape != shape[:1] or not np.isfinite(weights_FK).all():
+    is_finite = np.isfinite(weights_FK).all() and np.isfinite(center_F).all()
+    if weights_FK.shape != shape or center_F.shape != shape[:1] or not is_finite:
         raise AdapterError(f"{path} is no adapter: its tensors have not the shapes that its document states")
     return Adapter(version, head, center_F, weights_FK)

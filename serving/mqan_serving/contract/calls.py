@@ -133,14 +133,18 @@ def check_shared(number: int, most: int, field: str, what: str) -> None:
 
 def check_texts(texts: Sequence[AskedText]) -> None:
     """Refuse a call with too many questions, or with the same id twice."""
-    number = sum(len(text.items) for text in texts)
-    if number > MOST_IN_ALL:
-        message = f"There are {number} questions; at most {MOST_IN_ALL} are accepted in one call."
-        raise refuse("too_many_questions", "texts", message)
+    check_in_all(sum(len(text.items) for text in texts))
     check_explained(texts)
     _check_ids([text.id for text in texts], "texts")
     for i, text in enumerate(texts):
         _check_ids([item.id for item in text.items], f"texts[{i}].questions" if len(texts) > 1 else "questions")
+
+
+def check_in_all(number: int) -> None:
+    """Refuse a call with too many questions about all its texts."""
+    if number > MOST_IN_ALL:
+        message = f"There are {number} questions; at most {MOST_IN_ALL} are accepted in one call."
+        raise refuse("too_many_questions", "texts", message)
 
 
 def check_id(value: object, where: str = "") -> str | None:

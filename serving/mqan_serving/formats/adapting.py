@@ -135,7 +135,7 @@ def name_in(document: Any, models: Models) -> str | None:
         PlacedError: it asks for one that is not served.
     """
     given = document.get("model") if isinstance(document, dict) else None
-    if not isinstance(given, str) or models.is_alias(given):
+    if not isinstance(given, str) or (given not in models.catalog.entries and models.is_alias(given)):
         return None
     try:
         models.name_of(given, "")

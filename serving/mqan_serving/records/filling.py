@@ -14,6 +14,7 @@ from mqan_serving.contract.calls import (
     AskedText,
     Item,
     check_id,
+    check_in_all,
     check_names,
     check_shared,
     check_texts,
@@ -91,6 +92,7 @@ def parse_records(body: bytes) -> tuple[list[RecordRequest], list[str | None] | 
     rows = entries_of(document, "texts", MOST_TEXTS, "") if name == "texts" else [document["context"]]
     texts = [_text_of(row, f"texts[{i}]" if name == "texts" else "context") for i, row in enumerate(rows)]
     fields = tuple(read_schema(document["schema"]))
+    check_in_all(len(texts) * len(fields))  # before there are questions: their labels may be many more
     requests = [RecordRequest(text, fields, timeout_ms, model) for _, text in texts]
     return requests, [text_id for text_id, _ in texts] if name == "texts" else None
 

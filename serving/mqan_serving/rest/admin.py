@@ -52,7 +52,9 @@ def add_admin_routes(app: FastAPI, get_models: Callable[[], Models]) -> None:
             return changes.model_copy(update={"bundles": bundles, "unloaded": (*changes.unloaded, name)})
 
         models = get_models()
-        models.name_of(name, "")
+        if name not in models.catalog.entries:
+            known = ", ".join(models.catalog.entries)
+            raise refuse("unknown_model", "model", f"There is no such model; {known} are served.")
         return await _change(models, make)
 
     async def set_stable(given: Annotated[_Alias, Body()]) -> dict[str, Any]:

@@ -44,7 +44,8 @@ class Adapters:
         if head.is_scale:
             given |= {"choices": None, "scale": [choice.label for choice in head.choices]}
         adapted = question.model_copy(update=given)
-        adapted.__dict__.pop("options", None)  # of the question without its labels
+        for name in ("options", "num_pieces"):
+            adapted.__dict__.pop(name, None)  # of the question without its labels
         adapted.use(adapter)
         return adapted
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from mqan_core.bundle import read_manifest
 from mqan_core.errors import BundleError
@@ -25,7 +25,14 @@ RESERVED: Final = (DEFAULT, STABLE, CANARY)
 CHANGES: Final = "models.json"
 _NAME: Final = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 
-Name = Annotated[str, StringConstraints(pattern=f"^{_NAME}$")]
+
+def _not_reserved(name: str) -> str:
+    if name in RESERVED:
+        raise ValueError(f"{name} is an alias, and no name of a model")
+    return name
+
+
+Name = Annotated[str, StringConstraints(pattern=f"^{_NAME}$"), AfterValidator(_not_reserved)]
 
 
 class Changes(BaseModel):

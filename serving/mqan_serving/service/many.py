@@ -16,7 +16,7 @@ from mqan_serving.contract.answers import document_of
 from mqan_serving.contract.calls import AskedText, Item
 from mqan_serving.contract.errors import Failure, ServingError, describe
 from mqan_serving.contract.model import Named, version_of
-from mqan_serving.contract.questions import Question
+from mqan_serving.contract.questions import AdapterField, Question
 from mqan_serving.service.answer_service import Service
 from mqan_serving.service.timeline import Timeline
 
@@ -44,8 +44,24 @@ async def answer_texts(service: Service, texts: Sequence[AskedText], waited_s: f
         ServingError: the server does not take questions now.
     """
     with service.admit_call():
+        texts = await _adapted(service, texts)
         await _check_work(service, texts)
         return await _answer_side_by_side(service, texts, time.monotonic() - waited_s)
+
+
+async def _adapted(service: Service, texts: Sequence[AskedText]) -> list[AskedText]:
+    """Return the questions with the labels of their adapters, which are to be read, too."""
+
+    async def adapt(item: Item) -> Item:
+        if not isinstance(item.question, Question) or not isinstance(item.question.choices, AdapterField):
+            return item
+        await asyncio.sleep(0)  # 255 labels take a millisecond: others are answered between questions
+        try:
+            return Item(item.id, service.adapters.adapt(item.question))
+        except InputError as error:
+            return Item(item.id, error)
+
+    return [AskedText(text.id, tuple([await adapt(item) for item in text.items])) for text in texts]
 
 
 async def _answer_side_by_side(service: Service, texts: Sequence[AskedText], begun: float) -> list[list[Outcome]]:

@@ -20,7 +20,8 @@ from typing import Any
 
 import structlog
 
-from mqan_core.errors import MqanError
+from mqan_core.bundle import verify_files
+from mqan_core.errors import BundleError, MqanError
 from mqan_serving.contract.errors import ServingError, SettingsError, refuse
 from mqan_serving.contract.model import Model
 from mqan_serving.service.answer_service import Service, open_service
@@ -248,8 +249,13 @@ class Models:
         """
         async with self._changing:
             changes = make(self._kept())
+            before = self._changes
             await self._apply(changes)
-            write_changes(self.settings, changes)
+            try:
+                write_changes(self.settings, changes)
+            except OSError as error:
+                await self._apply(before)
+                raise SettingsError(f"the change cannot be kept, and was taken back: {error.strerror}") from None
 
     async def look(self) -> None:
         """Serve what the folder and the file of changes now say; what cannot be is logged, and changes nothing."""
@@ -283,10 +289,17 @@ class Models:
                 if is_needed and slot.service is None and self._has_room(slot):
                     await self._wait_for(slot, _OPEN_S)
                     held.append(slot)
-        except ServingError as error:
+            for slot in new:
+                if slot.service is None:  # it is opened when it is asked for
+                    await asyncio.to_thread(verify_files, slot.entry.folder)
+        except BaseException as error:
             for slot in new:
                 self._run(self._retire(slot))
-            raise SettingsError(f"{error.message} The log says why.") from None
+            if isinstance(error, ServingError):
+                raise SettingsError(f"{error.message} The log says why.") from None
+            if isinstance(error, BundleError):
+                raise SettingsError(str(error)) from None
+            raise
         finally:
             for slot in held:
                 slot.count(-1)
@@ -312,17 +325,21 @@ class Models:
         taken = seen
         while True:
             await asyncio.sleep(_LOOK_PERIOD_S)
-            with suppress(SettingsError):
+            try:
                 now = await asyncio.to_thread(signature, self.settings)
-                if now != taken and now == seen:  # it has settled
-                    taken = now
-                    await self.look()
-                seen = now
+            except SettingsError as error:
+                now = (str(error),)
+            if now != taken and now == seen:  # it has settled
+                taken = now
+                await self.look()
+            seen = now
 
     # Opening and leaving.
 
     async def _wait_for(self, slot: _Slot, timeout_s: float) -> None:
         """Return when a model is open, and count the caller in as a user of it."""
+        if len(slot.waiting) >= self.settings.max_admitted_requests:
+            raise ServingError("overloaded", "Too many wait for the model to be loaded.", retry_after_s=_RETRY_AFTER_S)
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         slot.waiting.append(turn)
         if slot not in self._loads:
@@ -333,7 +350,9 @@ class Models:
             async with asyncio.timeout(timeout_s):
                 await turn
         except (TimeoutError, asyncio.CancelledError) as error:
-            if turn.done() and not turn.cancelled() and turn.exception() is None:
+            if turn in slot.waiting:
+                slot.waiting.remove(turn)
+            elif turn.done() and not turn.cancelled() and turn.exception() is None:
                 slot.count(-1)  # it was given, and nobody takes it
             if isinstance(error, TimeoutError):
                 raise ServingError("deadline_exceeded", f"The model was not loaded within {timeout_s:g} s.") from None
