@@ -124,6 +124,7 @@ function showForm(): void {
   at("split").hidden = !isLong;
   at("language").textContent = looksForeign(context.value) ? "This does not look like English, which is all that the model reads." : "";
   showCode();
+  forgetCopied();
 }
 
 function setMode(isMany: boolean): void {
@@ -134,6 +135,7 @@ function setMode(isMany: boolean): void {
   at("share").hidden = isMany;
   if (!isMany) at("list").hidden = true;
   showCode();
+  forgetCopied();
 }
 
 function requests(state: State) {
@@ -294,6 +296,10 @@ function showCode(): void {
   at("snippet").textContent =
     language === RESPONSE ? JSON.stringify(latest?.results ?? [], null, 2) : snippet(language, requests(state), target);
   for (const each of at("languages").children) each.setAttribute("aria-pressed", `${each.textContent === language}`);
+}
+
+/** What was copied or saved is no longer what the form asks. */
+function forgetCopied(): void {
   for (const id of ["copied", "shared", "sent"]) at(id).textContent = "";
 }
 
@@ -384,7 +390,7 @@ function listen(): void {
   }).observe(at("shown"));
   addEventListener("hashchange", () => openFragment(true));
   for (const name of LANGUAGES) {
-    at("languages").append(button({}, () => ((language = name), showCode()), name));
+    at("languages").append(button({}, () => ((language = name), showCode(), forgetCopied()), name));
   }
 }
 
