@@ -91,11 +91,12 @@ def test_systemone_reads_what_options_stand_for_and_not_their_ids(rest: httpx2.C
 
     named = shares({"wind": "storms from the sea", "war": "soldiers of the king"})
     coded = shares({"war": "soldiers of the king", "b": "storms from the sea"})
-    assert coded == {"war": named["war"], "b": named["wind"]}
+    assert is_close(coded, {"war": named["war"], "b": named["wind"]})
     cloned = shares({"a": "soldiers of the king", "b": "Soldiers of  the king", "c": "storms from the sea"})
     assert cloned["a"] == cloned["b"] == pytest.approx(named["war"] / 2)
     is_so = shares(None, "noul")["yes"]
-    assert shares({"no": "No", "yes": "Yes"})["yes"] == shares(["False", "True"], "score")["1"] == is_so
+    assert shares({"no": "No", "yes": "Yes"})["yes"] == pytest.approx(is_so, abs=1e-5)
+    assert shares(["False", "True"], "score")["1"] == pytest.approx(is_so, abs=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -190,12 +191,21 @@ def test_other_names_are_refused(rest: httpx2.Client, name: str) -> None:
     assert "MQAN_MODEL_ALIASES" in refused.json()["detail"]["message"]
 
 
+def is_close(one: Any, other: Any) -> bool:
+    """Whether two documents are equal but for how the arithmetic of a batch is ordered."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return list(one) == list(other) and all(is_close(one[name], other[name]) for name in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(is_close, one, other))
+    return bool(one == (pytest.approx(other, abs=1e-5) if isinstance(other, float) else other))
+
+
 @pytest.mark.parametrize("path", ["/api/alpha/decisions", "/v1/decisions"])
 def test_openrouters_decisions_are_those_of_system_one(rest: httpx2.Client, path: str) -> None:
     body = {"model": "typesafe/jev-1.13", "state": STATE, "questions": QUESTIONS}
     told = rest.post(path, json=body)
     assert told.status_code == 200, told.text
-    assert told.json() == ask(rest).json()
+    assert is_close(told.json(), ask(rest).json())
     refused = rest.post(path, json={**body, "state": " "})
     assert (refused.status_code, refused.json()["error"]["param"]) == (400, "state")
 
