@@ -14,6 +14,7 @@ without the answer have to say so (shared normalisation, Clark and Gardner 2018)
 """
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar, Final
@@ -71,7 +72,7 @@ _MOST = 1_600  # characters of a context: about a window
 _GAPS = (" ", "\n", "\n\n")
 
 
-class DerivedSource:
+class DerivedSource(ABC):
     """The rows of another source, of questions answered by quotations, each of them changed when it is drawn."""
 
     suffix: ClassVar[str]  # of its name
@@ -89,8 +90,9 @@ class DerivedSource:
     def draw(self, index: int, rng: np.random.Generator) -> Example:
         return replace(self._changed(self._source.draw(index, rng), rng), task=self.name)
 
+    @abstractmethod
     def _changed(self, example: Example, rng: np.random.Generator) -> Example:
-        raise NotImplementedError
+        """Return what is asked in the place of an example."""
 
     def _any(self, rng: np.random.Generator) -> Example:
         return self._source.draw(int(rng.integers(len(self._source))), rng)
