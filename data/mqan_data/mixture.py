@@ -12,7 +12,7 @@ import numpy as np
 
 from mqan_core.example import Example
 from mqan_data.derived import AdversarialSource, ChangedSource, FactsSource, SurroundedSource
-from mqan_data.formats.dataset_file import TASK, Dataset, TaskPart, dataset_names, load_dataset
+from mqan_data.formats.dataset_file import TASK, Dataset, EverydayPart, Part, TaskPart, dataset_names, load_dataset
 from mqan_data.formats.records import read_json_value
 from mqan_data.formats.rows import ChoiceRow, EverydayRow, FactRow, FieldRow, LabelRow, QuestionRow, Row
 from mqan_data.held_out import held_out_texts, rows_with_texts
@@ -25,6 +25,13 @@ TRAIN: Final = "train"
 _MADE = "made_"  # what the names of sources of synthetic texts begin with
 _DERIVED: Final = (AdversarialSource, ChangedSource, FactsSource, SurroundedSource)
 _DERIVED_ENDINGS: Final = tuple(derived.suffix for derived in _DERIVED)
+
+
+def _as_often(part: Part, rows: Sequence[Row | Example]) -> Sequence[Row | Example]:
+    """Return the rows with those of kinds that are drawn more often so many times."""
+    if not isinstance(part, EverydayPart):
+        return rows
+    return [row for row in rows if isinstance(row, EverydayRow) for _ in range(part.drawn.get(row.kind, 1))]
 
 
 class DatasetSource:
@@ -48,7 +55,8 @@ class DatasetSource:
         rows: dict[str, Sequence[Row | Example]] = {}
         for name in self.dataset.parts:
             read = rows_with_texts(self._data, self.dataset, name, self.split)
-            rows[name] = [self._as_asked(row) for row, texts in read if held_out is None or not held_out.holds(texts)]
+            kept = [self._as_asked(row) for row, texts in read if held_out is None or not held_out.holds(texts)]
+            rows[name] = kept if held_out is None else _as_often(self.dataset.parts[name], kept)
         read_json_value.cache_clear()
         return {part: of_part for part, of_part in rows.items() if of_part}
 

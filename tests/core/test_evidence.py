@@ -31,6 +31,13 @@ def test_a_run_of_likely_words_is_one_span_over_a_doubtful_word_within() -> None
     assert found.probability == pytest.approx(np.mean(chances))
 
 
+def test_a_word_that_decides_with_three_in_ten_belongs_to_a_run_and_one_with_two_does_not() -> None:
+    given = logits("no", "longer")
+    given[WORDS.index("is")] = np.log(0.3 / 0.7)
+    given[WORDS.index("included")] = np.log(0.2 / 0.8)
+    assert spans(given) == ["is no longer"]
+
+
 def test_spans_come_in_the_order_of_the_text_and_are_at_most_three() -> None:
     given = logits("Mrs", "Adeyemi", high=3.0)
     given[[WORDS.index("Rent"), WORDS.index("stays")]] = 2.5

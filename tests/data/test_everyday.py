@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from mqan_core.example import Choice, Example
-from mqan_data.formats.dataset_file import OWN_DATA
+from mqan_data.formats.dataset_file import OWN_DATA, EverydayPart, load_dataset
+from mqan_data.formats.reading import read_rows
 from mqan_data.formats.rows import EverydayRow
 from mqan_data.mixture import load_sources, validation_examples
 from mqan_data.questions import everyday
@@ -200,6 +201,15 @@ def test_every_question_of_the_files_can_be_asked() -> None:
         assert example.question.strip()
         assert not labels or set(example.answers) <= set(labels)
         assert all(0 <= start < end <= len(example.context) for start, end in example.evidence or ())
+
+
+def test_rare_kinds_are_drawn_more_often_and_measured_once() -> None:
+    dataset = load_dataset("everyday")
+    [source], [measured] = load_sources(FOLDER, ["everyday"]), load_sources(FOLDER, ["everyday"], "validation")
+    asked = [row.kind for row in read_rows(FOLDER, dataset, "questions", "train") if isinstance(row, EverydayRow)]
+    [more] = [part.drawn["several"] for part in dataset.parts.values() if isinstance(part, EverydayPart)]
+    assert 0.9 < len(source) / (len(asked) + (more - 1) * asked.count("several")) <= 1  # some are held out
+    assert len(measured) == sum(1 for _ in read_rows(FOLDER, dataset, "questions", "validation"))
 
 
 def test_labels_come_in_any_order_and_number() -> None:

@@ -1,7 +1,7 @@
 """The words of a text that decide for a label, by how the model scores each of them for it.
 
-The likeliest runs of words are taken: those whose logits have the largest sum, so that a doubtful word between two that
-decide is among them. Each has the mean probability of its words.
+The likeliest runs of words are taken: those whose logits, measured from ``_LEAST_LOGIT``, have the largest sum, so that
+a doubtful word between two that decide is among them. Each has the mean probability of its words.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,8 @@ from mqan_core.ask.request import Request
 MOST_SPANS: Final = 3
 LEAST_WORDS: Final = 2  # of a span, where the text has as many
 _LEAST_ATTENTION: Final = 1e-6
-_MANY_TIMES: Final = 4.0
+_MANY_TIMES: Final = 11.0
+_LEAST_LOGIT: Final = -1.0  # of a word that makes a run likelier: a span too long costs a reader less than a wrong one
 _LEAST_SHARE: Final = 0.35  # of the sum of the best span's logits, that another one has to have
 
 Floats = npt.NDArray[np.floating[Any]]
@@ -34,7 +35,7 @@ class Attended:
     shares_C: Floats
 
     def logits(self, label: int) -> Floats:
-        """Return the same for all labels: over 0 for a word with several times its share, [C]."""
+        """Return the same for all labels: over 0 for a word with many times its share, [C]."""
         shares_C = np.maximum(self.shares_C.astype(np.float64), _LEAST_ATTENTION)
         logits_C: Floats = np.log(shares_C * len(shares_C) / _MANY_TIMES)
         return logits_C
@@ -54,7 +55,7 @@ class EvidenceVectors:
 
 def find_evidence(logits_C: Floats, request: Request) -> tuple[Place, ...]:
     """Return the spans of the context that decide, at most ``MOST_SPANS`` in the order of the text, at least one."""
-    left = logits_C.astype(np.float64)
+    left = logits_C.astype(np.float64) - _LEAST_LOGIT
     found: list[tuple[float, slice]] = []
     while len(found) < MOST_SPANS:
         total, words = _best_run(left)

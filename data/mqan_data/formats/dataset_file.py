@@ -174,6 +174,7 @@ class EverydayPart(Part):
     """Texts with questions of every kind, in the form of ``everyday/SPEC.md``; the records have all there is to say."""
 
     shape: Literal["everyday"] = "everyday"
+    drawn: Mapping[str, int] = field(default_factory=dict)  # of a kind of question: how many times as often
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
