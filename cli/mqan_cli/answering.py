@@ -14,7 +14,7 @@ from mqan_cli.errors import CommandError
 if TYPE_CHECKING:
     from mqan_client import Client, ClientError
     from mqan_core.answer.types import Answer
-    from mqan_runtime.engine import Engine
+    from mqan_core.manifest import Manifest
     from mqan_serving.contract.questions import Question
     from mqan_serving.service.adapters import Adapters
 
@@ -70,7 +70,7 @@ class BundleAnswerer:
             self._engine = Engine.open(folder, provider=provider)
         except RuntimeError as error:
             raise CommandError(str(error)) from None
-        self._adapters = open_adapters(self._engine)
+        self._adapters = open_adapters(self._engine.bundle.manifest, self._engine.bundle.sha256)
 
     def answer(self, text: str, asked: Document) -> Document:
         from mqan_serving.contract.answers import document_of
@@ -120,12 +120,12 @@ class BundleAnswerer:
         return parse_answer(question.parse, found, question.context, question.question)
 
 
-def open_adapters(engine: "Engine") -> "Adapters":
-    """Return the adapters of MQAN_ADAPTERS for an engine in this process."""
+def open_adapters(manifest: "Manifest", bundle: str) -> "Adapters":
+    """Return the adapters of MQAN_ADAPTERS for a bundle, which has this hash, in this process."""
     from mqan_serving.service.adapters import Adapters
     from mqan_serving.settings import load_settings
 
-    return Adapters(load_settings().adapters, engine.bundle.sha256, engine.text_width)
+    return Adapters(load_settings().adapters, bundle, manifest.text_width)
 
 
 class ServerAnswerer:

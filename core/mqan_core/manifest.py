@@ -130,6 +130,13 @@ class Manifest:
     format_version: Literal[9] = FORMAT
 
     @property
+    def text_width(self) -> int:
+        """The length of the vector that the reader gives a text, which adapters read; 0 without one."""
+        if self.reader == "words":
+            return 0
+        return self.sizes.reader_width if self.has_text_vector else self.sizes.width
+
+    @property
     def expected_files(self) -> set[str]:
         named = {name for some in self.graphs.values() for name in (some.reader, some.decoder_step)}
         return {VECTORS if self.reader == "words" else EMBEDDINGS, VOCABULARY, MODEL_CARD, *named}

@@ -139,7 +139,7 @@ class Engine:
     @property
     def text_width(self) -> int:
         """Width of the vectors of texts that adapters read; 0 of a model that gives none."""
-        return self.reader.text_width
+        return self.bundle.manifest.text_width
 
     def read(self, context: str, question: str, options: Options = PLAIN, check: Check | None = None) -> ReadRequest:
         """Tokenise a request, each text once; ``check`` sees each before its tokens are made.

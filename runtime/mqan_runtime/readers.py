@@ -71,7 +71,6 @@ class PieceReader:
         self.targets = _targets(sizes.num_layers)
         self.refusal_offset = bundle.manifest.refusal_offset
         self.on_device: Callable[[PieceReader, Sequence[str], Sequence[Window]], WindowsRead] | None = None
-        self.text_width = sizes.reader_width if bundle.manifest.has_text_vector else sizes.width
         self._vocabulary, self._layout = bundle.vocabulary, Layout(bundle.word_pieces)
         self._num_together = num_together
 
@@ -291,7 +290,6 @@ class WordReader:
 
     num_fields: Final = NUM_PLAIN_FIELDS
     left_out: Final = NOT_OF_WORDS
-    text_width: Final = 0  # it gives no vector of a text
 
     def __init__(self, bundle: Bundle, graphs: Graphs, open_graph: Open) -> None:
         if bundle.vectors is None:

@@ -73,6 +73,7 @@ MODEL = {
     "scores": [{"task": "sst", "metric": "em", "value": 80.5}],
     "questions": [{"task": "sst", "question": "Good or bad?", "context": "{first}", "labels": ["bad", "good"]}],
     "server_version": "2.0.0",
+    "adapters": [],
 }
 _SOURCES = {"context": answer_pb2.SOURCE_CONTEXT, "vocabulary": answer_pb2.SOURCE_VOCABULARY}
 _GRPC = {

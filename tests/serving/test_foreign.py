@@ -2,13 +2,17 @@
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
+from mqan_runtime.engine import Engine
 from mqan_serving.formats.decisions import choice_confidence, score_confidence
+from tests.serving.test_adapters import LABELS, write
 
 STATE = {"note": "The old harbour was closed in 1923 because storms had torn its walls."}
 QUESTIONS = {
@@ -231,6 +235,75 @@ def test_models_are_listed_for_both_kinds_of_clients(rest: httpx2.Client) -> Non
     found = rest.get("/v1/models").json()
     assert [model["name"] for model in found["models"]] == ["small", "jev-latest"]
     assert [model["id"] for model in found["data"]] == ["small"]
+
+
+@pytest.mark.parametrize(
+    ("path", "texts", "labels", "place"),
+    [
+        ("/v1/systemone", "state", "criteria", "questions.q.choice."),
+        ("/v1/decisions", "input", "choices", "questions.0."),
+        ("/v1/hf/zero-shot-classification", "inputs", "candidate_labels", "parameters."),
+    ],
+)
+def test_an_adapter_stands_in_the_place_of_labels(
+    path: str,
+    texts: str,
+    labels: str,
+    place: str,
+    small_bundle: Path,
+    serve_local: Callable[..., AbstractContextManager[tuple[int, int]]],
+    tmp_path: Path,
+) -> None:
+    engine = Engine.open(small_bundle)
+    given = tmp_path, engine.bundle.sha256, engine.text_width
+    with (
+        serve_local(engine, adapters=tmp_path) as (port, _),
+        httpx2.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=60) as rest,
+    ):
+
+        def ask(kind: str = "choice", **named: Any) -> Any:
+            question = {"type": kind, "instructions": "", **named}
+            questions = {"q": question} if path == "/v1/systemone" else [question]
+            more = {"parameters": named} if texts == "inputs" else {"model": "mqan", "questions": questions}
+            return rest.post(path, json={texts: "Ada wrote notes.", **more}).json()
+
+        def answer_of(told: Any) -> Any:
+            answers = told.get("answers", [told])
+            return answers["q"] if isinstance(answers, dict) else answers[0]
+
+        def shares(answer: Any) -> dict[str, float]:
+            if "labels" in answer:
+                return dict(zip(answer["labels"], answer["scores"], strict=True))
+            found = answer["probabilities"]
+            return found if isinstance(found, dict) else {one["value"]: one["probability"] for one in found}
+
+        write(*given, "notes")
+        told = ask(adapter="desks")
+        answer = answer_of(told)
+        assert shares(answer) == pytest.approx(dict.fromkeys(LABELS, 0.0) | {"notes": 1.0}, abs=1e-3)
+        [listed] = rest.get("/v1/model").json()["adapters"]
+        assert answer["x_adapter"] == {name: listed[name] for name in ("name", "sha256")}
+        if "usage" in told:
+            assert told["usage"]["input_tokens"] == len(["Ada", "wrote", "notes", "."]) + len(LABELS)
+        both: Any = {labels: {"a": None} if labels == "criteria" else [], "adapter": "desks"}
+        for wrong, field, message in (
+            ({"adapter": "teams"}, "adapter", "There is no adapter 'teams' here"),
+            (both, labels, "the adapter has labels of its own"),
+        ):
+            refused = json.dumps(ask(**wrong)).replace('", "', ".")
+            assert f"{place}{field}" in refused
+            assert message in refused
+        write(*given, "walls", multiple=True)
+        if texts == "inputs":
+            assert shares(ask(adapter="desks"))["walls"] > 0.99
+        else:
+            assert "not decide between labels of which one is right" in json.dumps(ask(adapter="desks"))
+            assert "not decide between levels of a scale" in json.dumps(ask("score", adapter="desks"))
+            write(*given, "walls", is_scale=True)
+            score = answer_of(ask("score", adapter="desks"))
+            assert score["score"] == pytest.approx(2, abs=1e-3)
+            told_levels = score.get("legend") or {str(one["value"]): one["label"] for one in score["probabilities"]}
+            assert told_levels == dict(zip("012", LABELS, strict=True))
 
 
 def test_confidence_is_0_where_nothing_is_known_and_1_where_all_is() -> None:

@@ -62,7 +62,7 @@ class Worker:
 
         self._engine = Engine.open(folder, provider="cpu")
         self._questions = plan.questions
-        self._adapters = open_adapters(self._engine)
+        self._adapters = open_adapters(self._engine.bundle.manifest, self._engine.bundle.sha256)
         self._fields = () if plan.schema is None else tuple(read_schema(plan.schema))
 
     def answer(self, rows: Sequence[Row]) -> list[str]:

@@ -1,6 +1,5 @@
 """The command ``mqan batch``: what is asked about which rows, who answers, and where it is written."""
 
-import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing
@@ -11,7 +10,7 @@ import typer
 from typer.core import TyperCommand
 
 from mqan_cli import asked
-from mqan_cli.answering import explain, find_folder, find_server, open_client
+from mqan_cli.answering import explain, find_folder, find_server, open_adapters, open_client
 from mqan_cli.batch.answering import Parts, by_processes, by_server
 from mqan_cli.batch.inputs import SUFFIX, Row, Rows
 from mqan_cli.batch.outputs import ENDINGS, write_page, write_table
@@ -94,7 +93,7 @@ def batch(
         return on_ray(rows, num_done, folder, plan, workers or cores)
 
     heading = {"questions": plan.questions, "schema": plan.schema, "text": rows.template}
-    with closing(Journal(journal_path, {**heading, "model": _model(url, folder)})) as journal:
+    with closing(Journal(journal_path, heading | _hashes(url, folder, plan.adapters))) as journal:
         answer_all(rows, journal, answering)
         write_table(output, journal, plan)
         if html is not None:
@@ -102,15 +101,25 @@ def batch(
         journal_path.unlink()
 
 
-def _model(url: str | None, folder: Path) -> str:
-    """Return the hash of the manifest of the model that answers, which names it wherever it is."""
+def _hashes(url: str | None, folder: Path, names: set[str]) -> dict[str, Any]:
+    """Return the hashes of the model that answers and of the adapters with names, which tell them wherever they are."""
     from mqan_client import Client, ClientError
-    from mqan_core.manifest import MANIFEST
+    from mqan_core.bundle import read_manifest
+    from mqan_core.errors import InputError
 
-    if url is None:
-        return hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()
-    with open_client(Client, url) as client:
-        try:
-            return client.get_model().sha256
-        except ClientError as error:
-            raise CommandError(explain(error, url)) from None
+    try:
+        if url is None:
+            manifest, model = read_manifest(folder)
+            adapters = open_adapters(manifest, model)
+            found = {name: adapters.named(name).version.sha256 for name in names}
+        else:
+            with open_client(Client, url) as client:
+                told = client.get_model()
+            model, found = told.sha256, {one.name: one.sha256 for one in told.adapters if one.name in names}
+    except InputError as error:
+        raise CommandError(f"{error.message} {error.hint}") from None
+    except ClientError as error:
+        raise CommandError(explain(error, url or "")) from None
+    if unknown := ", ".join(names - found.keys()):
+        raise CommandError(f"{url} has no adapter {unknown} that can be used; GET /v1/model lists those it has")
+    return {"model": model, **({"adapters": found} if found else {})}

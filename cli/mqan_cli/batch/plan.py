@@ -28,6 +28,11 @@ class Plan:
         return {"value": name} | {what: what if name == _ONLY else f"{name}_{what}" for what in beside}
 
     @property
+    def adapters(self) -> set[str]:
+        of_questions = (asked.get("choices") for asked in self.questions.values())
+        return {choices["adapter"] for choices in of_questions if isinstance(choices, dict)}
+
+    @property
     def columns(self) -> list[str]:
         return [*(column for name in self.names for column in self.columns_of(name).values()), ERROR]
 

@@ -48,7 +48,7 @@ class Journal:
             except ValueError:  # cut, or what a machine that lost its power has left
                 break
             if not end:
-                self._refuse("has answers to another question, with another text or of another model")
+                self._refuse("has answers to another question, with another text or of another model or adapter")
             row = next(rows, None)
             if row is None or json.loads(line_of(row, {}, None)) != {**entry, "cells": {}, "error": None}:
                 self._refuse(f"has another row {number + 1} than the input")

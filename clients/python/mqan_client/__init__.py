@@ -19,6 +19,7 @@ from mqan_client.errors import (
 )
 from mqan_client.questions import AskedQuestion, Choice
 from mqan_client.results import (
+    Adapter,
     AdapterVersion,
     Alternative,
     Answer,
@@ -50,6 +51,7 @@ from mqan_client.tables import answer_column, record_column
 from mqan_client.transport import Retries
 
 __all__ = [
+    "Adapter",
     "AdapterVersion",
     "Alternative",
     "Answer",

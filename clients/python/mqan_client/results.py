@@ -359,6 +359,19 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True)
+class Adapter:
+    """An adapter that can be named in a question, and how many rows it was made of."""
+
+    name: str
+    sha256: str
+    question: str
+    labels: tuple[str, ...]
+    multiple: bool
+    scale: bool
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
 class Model:
     """The served model: its hash covers every file, its scores are those of validation, as measured.
 
@@ -374,3 +387,4 @@ class Model:
     num_words: int
     scores: tuple[Score, ...]
     server_version: str
+    adapters: tuple[Adapter, ...]

@@ -6,7 +6,16 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Annotated, Any, Final, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 from pydantic_core import ErrorDetails, PydanticCustomError, from_json
 
 from mqan_core.answer.types import Answer
@@ -37,6 +46,27 @@ class Part(BaseModel):
 
     model_config = ConfigDict(strict=True)
 
+
+class Adaptable(Part):
+    """Where labels are given, or an adapter that has its own."""
+
+    adapter: str | None = None
+
+
+def _or_adapter(labels: Any, read: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+    has_adapter = info.data.get("adapter") is not None
+    if labels is None and has_adapter:
+        return None
+    if labels is None:
+        raise problem("missing_field", "it is missing")
+    if has_adapter:
+        raise problem("incompatible_options", "the adapter has labels of its own")
+    return read(labels)
+
+
+OR_ADAPTER: Final = WrapValidator(_or_adapter)
+"""A check of labels: none are given where an ``Adaptable`` names an adapter, and only there."""
+NO_LABELS: Any = Field(default=None, validate_default=True)
 
 PartT = TypeVar("PartT", bound=Part)
 
@@ -173,7 +203,7 @@ def shares_of_values(asked: Asked, answer: Answer) -> list[float]:
 
 
 def beside(answer: Answer) -> dict[str, Any]:
-    """Return what these formats have no fields for: whether a choice is right, and which words of the text decide."""
+    """Return what these formats have no fields for: whether a choice is right, which words decide, which adapter."""
     places = [place for choice in answer.choices for place in choice.evidence]
     sources = dict.fromkeys(place.span for place in places)
     return {
@@ -181,4 +211,5 @@ def beside(answer: Answer) -> dict[str, Any]:
         "x_none": answer.refusal,
         "x_sources": list(map(quotation_document, sources)),
         "x_evidence": list(map(place_document, places)),
+        **({} if answer.adapter is None else {"x_adapter": answer.adapter}),
     }

@@ -5,6 +5,7 @@
 """
 
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
 from itertools import chain, count
 from typing import Annotated, Any, Final, Literal
 
@@ -15,8 +16,11 @@ from mqan_core.ask.options import MOST_CHOICES, MOST_LEVELS, is_yes_no
 from mqan_core.text.tokens import measure
 from mqan_serving.contract.calls import MOST_QUESTIONS
 from mqan_serving.contract.model import Model
-from mqan_serving.contract.questions import ChoiceField, Question
+from mqan_serving.contract.questions import AdapterField, ChoiceField, Question
 from mqan_serving.formats.adapting import (
+    NO_LABELS,
+    OR_ADAPTER,
+    Adaptable,
     Asked,
     Part,
     Place,
@@ -74,16 +78,18 @@ class _Noul(Part):
     criteria: _Meanings | None = None
 
 
-class _Options(Part):
+class _Options(Adaptable):
     type: Literal["choice"]
     instructions: _Described = ""
-    criteria: Annotated[dict[str, _Described], sized(1, MOST_CHOICES, "wrong_number_of_choices", of=dict)]
+    criteria: Annotated[
+        dict[str, _Described], sized(1, MOST_CHOICES, "wrong_number_of_choices", of=dict), OR_ADAPTER
+    ] = NO_LABELS
 
 
-class _Levels(Part):
+class _Levels(Adaptable):
     type: Literal["score"]
     instructions: _Described = ""
-    criteria: Annotated[list[Annotated[Any, AfterValidator(_as_level)]], sized(1, MOST_LEVELS)]
+    criteria: Annotated[list[Annotated[Any, AfterValidator(_as_level)]], sized(1, MOST_LEVELS), OR_ADAPTER] = NO_LABELS
 
 
 class _StateRequest(Part):
@@ -120,6 +126,9 @@ def _ask_about_state(state: str, name: str, row: _Noul | _Options | _Levels) -> 
             ChoiceField(label="yes", description=meanings.yes),
             ChoiceField(label="no", description=meanings.no),
         ]
+    elif row.adapter is not None:
+        question = Question(context=state, question=row.instructions, choices=AdapterField(adapter=row.adapter))
+        return Asked(question, place, {"context": ("state",), "choices": (*place, "adapter")}, row.type, name)
     elif isinstance(row, _Options):
         text, values = row.instructions or "Which of these is right?", list(row.criteria)
         choices, choice_of = _read_options(row.criteria)
@@ -155,9 +164,24 @@ def _as_yes_no(labels: list[str]) -> list[str]:
 
 
 def respond_systemone(asked: Sequence[Asked], answers: Sequence[Answer], model: str) -> dict[str, Any]:
-    usage = {"input_tokens": count_tokens([one.question for one in asked]), "output_tokens": 0}
-    found = {one.name: _describe_systemone(one, answer) for one, answer in zip(asked, answers, strict=True)}
-    return {"model": model, "answers": found, "usage": usage}
+    rows = _labelled(asked, answers)
+    found = {one.name: _describe_systemone(one, answer) for one, answer in rows}
+    return {"model": model, "answers": found, "usage": {"input_tokens": _count_tokens(rows), "output_tokens": 0}}
+
+
+def _labelled(asked: Sequence[Asked], answers: Sequence[Answer]) -> list[tuple[Asked, Answer]]:
+    """Return questions with their answers; what an adapter has answered has its labels as values."""
+    rows = []
+    for one, answer in zip(asked, answers, strict=True):
+        values = one.values
+        if answer.adapter is not None:
+            if answer.is_multiple or (one.kind == "score" and answer.expected is None):
+                wanted = "levels of a scale" if one.kind == "score" else "labels of which one is right"
+                message = f"The adapter {answer.adapter.name} does not decide between {wanted}."
+                raise refuse("incompatible_options", (*one.place, "adapter"), message, "Ask with POST /v1/answer.")
+            values = [choice.label for choice in answer.choices]
+        rows.append((replace(one, values=values), answer))
+    return rows
 
 
 def _decided(asked: Asked, found: Sequence[float]) -> dict[str, Any]:
@@ -258,14 +282,14 @@ class _Predicate(_Question):
     type: Literal["predicate"]
 
 
-class _Choice(_Question):
+class _Choice(_Question, Adaptable):
     type: Literal["choice"]
-    choices: Annotated[list[_Entry], sized(2, MOST_CHOICES)]
+    choices: Annotated[list[_Entry], sized(2, MOST_CHOICES), OR_ADAPTER] = NO_LABELS
 
 
-class _Score(_Question):
+class _Score(_Question, Adaptable):
     type: Literal["score"]
-    levels: Annotated[list[_Level], sized(2, MOST_LEVELS)]
+    levels: Annotated[list[_Level], sized(2, MOST_LEVELS), OR_ADAPTER] = NO_LABELS
 
 
 class _Request(Part):
@@ -293,6 +317,9 @@ def _ask(context: str, row: _Predicate | _Choice | _Score, place: Place) -> Aske
     values: list[Any]
     if isinstance(row, _Predicate):
         choices, values = [ChoiceField(label="yes"), ChoiceField(label="no")], [True, False]
+    elif row.adapter is not None:
+        question = Question(context=context, question=row.instructions, choices=AdapterField(adapter=row.adapter))
+        return Asked(question, place, {"context": ("input",), "choices": (*place, "adapter")}, row.type, row.name)
     elif isinstance(row, _Choice):
         values = [entry.value for entry in row.choices]
         texts = {value.casefold() for value in values if isinstance(value, str)}
@@ -321,7 +348,8 @@ def _label_of(value: str | bool, others: Set[str]) -> str:
 def respond(asked: Sequence[Asked], answers: Sequence[Answer], model: str) -> dict[str, Any]:
     if asked[0].fields["context"] == ("state",):
         return respond_systemone(asked, answers, model)
-    number = count_tokens([one.question for one in asked])
+    rows = _labelled(asked, answers)
+    number = _count_tokens(rows)
     usage = {
         "input_tokens": number,
         "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
@@ -329,8 +357,7 @@ def respond(asked: Sequence[Asked], answers: Sequence[Answer], model: str) -> di
         "output_tokens_details": {"reasoning_tokens": 0},
         "total_tokens": number,
     }
-    found = [_describe(one, answer) for one, answer in zip(asked, answers, strict=True)]
-    return {"model": model, "answers": found, "usage": usage}
+    return {"model": model, "answers": [_describe(one, answer) for one, answer in rows], "usage": usage}
 
 
 def _describe(asked: Asked, answer: Answer) -> dict[str, Any]:
@@ -366,10 +393,9 @@ def expected(probabilities: Sequence[float]) -> float:
     return sum(i * share for i, share in enumerate(probabilities))
 
 
-def count_tokens(questions: Sequence[Question]) -> int:
+def _count_tokens(rows: Sequence[tuple[Asked, Answer]]) -> int:
     """Return how many words were read: the text once, and each question with its choices."""
-    texts = [questions[0].context]
-    for question in questions:
-        texts.append(question.question)
-        texts += [text for choice in question.options.choices for text in (choice.label, choice.description)]
+    texts = [rows[0][0].question.context]
+    for one, answer in rows:
+        texts += [one.question.question, *(one.question.labels or [choice.label for choice in answer.choices])]
     return sum(measure(text).num_tokens for text in texts)

@@ -136,7 +136,7 @@ def _answering(spoken: Format, respond: Respond, wait: Wait) -> Callable[[Reques
             wanted = name_in(document, models)
             async with using(models, wanted, log) as service:
                 rows = await models.aside(len(body), lambda: spoken.parse(document, service.model))
-                number = sum(len(choice.label) for row in rows for choice in row.question.options.choices)
+                number = sum(len(label) for row in rows for label in row.question.labels)
                 check_shared(number, service.limits.max_request_bytes, "body", "The labels of all texts together")
                 texts = asked_texts([row.question for row in rows])
                 outcomes = await wait(request, answer_and_log(service, log, texts))

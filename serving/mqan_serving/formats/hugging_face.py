@@ -9,7 +9,7 @@ decides, not the order of scores, and ``top_k`` above 1 gives a list however man
 https://huggingface.co/docs/inference-providers/tasks/zero-shot-classification, responses those of transformers'
 ``ZeroShotClassificationPipeline``; ``huggingface_hub`` reads another shape. Hugging Face's models judge for each label
 whether the text implies a sentence with it, the hypothesis. Here all labels are choices of one question, and a template
-of hypotheses is made into that question.
+of hypotheses is made into that question. The parameter ``adapter`` stands in the place of the labels.
 """
 
 from collections.abc import Sequence
@@ -23,8 +23,19 @@ from mqan_core.answer.types import Answer
 from mqan_core.ask.options import MOST_ALTERNATIVES, MOST_CHOICES, Options
 from mqan_serving.contract.calls import MOST_TEXTS
 from mqan_serving.contract.model import Model
-from mqan_serving.contract.questions import ChoiceField, Question
-from mqan_serving.formats.adapting import Asked, Part, beside, read, refuse, shares, sized
+from mqan_serving.contract.questions import AdapterField, Question
+from mqan_serving.formats.adapting import (
+    NO_LABELS,
+    OR_ADAPTER,
+    Adaptable,
+    Asked,
+    Part,
+    beside,
+    read,
+    refuse,
+    shares,
+    sized,
+)
 
 MOST_ANSWERS: Final = 1 + MOST_ALTERNATIVES
 Found = dict[str, Any] | list[dict[str, Any]]
@@ -33,6 +44,7 @@ _NONE: Final[dict[str, Any]] = {"score": 0.0, "start": 0, "end": 0, "answer": ""
 _USUAL_QUESTION: Final = "Which label fits the text?"
 _GAP: Final = "{}"  # of a template: where the label goes
 _LABELS: Final = ("parameters", "candidate_labels")
+_ADAPTER: Final = ("parameters", "adapter")
 _TEMPLATE: Final = ("parameters", "hypothesis_template")
 
 
@@ -111,10 +123,10 @@ def _split(labels: Any) -> Any:
     return [label.strip() for label in labels.split(",") if label.strip()] if isinstance(labels, str) else labels
 
 
-class _LabelParameters(Part):
+class _LabelParameters(Adaptable):
     model_config = ConfigDict(strict=True, extra="forbid")
 
-    candidate_labels: Annotated[list[str] | None, sized(1, MOST_CHOICES), BeforeValidator(_split)] = None
+    candidate_labels: Annotated[list[str], sized(1, MOST_CHOICES), BeforeValidator(_split), OR_ADAPTER] = NO_LABELS
     hypothesis_template: str | None = None
     multi_label: bool | None = None
 
@@ -125,23 +137,24 @@ class _LabelRequest(Part):
         sized(1, MOST_TEXTS),
         BeforeValidator(lambda inputs: inputs if isinstance(inputs, list) else [inputs]),
     ]
-    parameters: _LabelParameters | None = None
+    parameters: Annotated[_LabelParameters, BeforeValidator(lambda given: {} if given is None else given)] = NO_LABELS
 
 
 def parse_labels(document: Any, _: Model) -> list[Asked]:
     request = read(_LabelRequest, document)
-    parameters = request.parameters or _LabelParameters()
-    if parameters.candidate_labels is None:
-        raise refuse("missing_field", _LABELS, f"The field {'.'.join(_LABELS)} is missing.", "Send it, too.")
-    choices = [ChoiceField(label=label) for label in parameters.candidate_labels]
-    template = parameters.hypothesis_template
-    question = _USUAL_QUESTION if template is None else question_of(template)
-    several = bool(parameters.multi_label) or len(choices) == 1  # one label alone would be certain among the labels
+    parameters, template = request.parameters, request.parameters.hypothesis_template
+    choices: Any = parameters.candidate_labels
+    several = bool(parameters.multi_label)
     fields = {"choice": _LABELS, "choices": _LABELS, "question": _TEMPLATE}
+    if parameters.adapter is not None:
+        choices, fields["choices"] = AdapterField(adapter=parameters.adapter), _ADAPTER
+    elif len(choices) == 1:
+        several = True  # one label alone would be certain among the labels
+    question = _USUAL_QUESTION if template is None else question_of(template)
     is_list = isinstance(document["inputs"], list)
     return [
         Asked(
-            Question(context=text, question=question, choices=list(choices), multiple=several),
+            Question(context=text, question=question, choices=choices, multiple=several),
             ("inputs", str(i)) if is_list else ("inputs",),
             fields,
         )

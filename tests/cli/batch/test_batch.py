@@ -14,7 +14,9 @@ import pytest
 from typer.testing import CliRunner
 
 from mqan_cli.main import app
+from mqan_core.bundle import open_bundle
 from tests.processes import descendants
+from tests.serving.test_adapters import write
 
 NUM_ROWS = 150
 ASKED = [
@@ -33,13 +35,15 @@ def command(*given: str) -> list[str]:
     return [sys.executable, "-m", "mqan_cli.main", "batch", *given]
 
 
-def environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.startswith("MQAN_")}
+def environment(**more: str) -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("MQAN_")} | more
 
 
-def batch(folder: Path, *given: str, status: int = 0) -> str:
+def batch(folder: Path, *given: str, status: int = 0, **settings: str) -> str:
     """Run it, and return what it says."""
-    ended = subprocess.run(command(*given), cwd=folder, env=environment(), capture_output=True, text=True, timeout=300)
+    ended = subprocess.run(
+        command(*given), cwd=folder, env=environment(**settings), capture_output=True, text=True, timeout=300
+    )
     assert ended.returncode == status, ended.stdout + ended.stderr
     assert "Traceback" not in ended.stderr
     return ended.stderr
@@ -157,6 +161,26 @@ def test_a_record_of_every_text_is_the_same_in_process_and_through_a_server(
     assert (second["lamp"], second["error"]) == (None, "the text is not UTF-8 at character 0")
     batch(tmp_path, *given, "-o", "there.jsonl", "--server", default_server.rest)
     assert (tmp_path / "there.jsonl").read_bytes() == (tmp_path / "here.jsonl").read_bytes()
+
+
+def test_a_run_does_not_go_on_with_another_adapter(small_bundle: Path, start_server: Any, tmp_path: Path) -> None:
+    bundle = open_bundle(small_bundle)
+    given = tmp_path, bundle.sha256, bundle.manifest.text_width
+    (tmp_path / "mails.csv").write_text("mail\nAda wrote notes.\nThe walls fell.\n")
+    asked = ["mails.csv", "-o", "out.csv", "--text", "mail", "-q", "desk=Which?", "--adapter", "desks"]
+    here = {"MQAN_ADAPTERS": str(tmp_path)}
+    assert "There is no adapter 'desks'" in batch(tmp_path, *asked, "--bundle", str(small_bundle), status=1, **here)
+    write(*given, "notes")
+    batch(tmp_path, *asked, "--bundle", str(small_bundle), "--html", "none/page.html", status=1, **here)
+    server = start_server("local", bundle=small_bundle, adapters=tmp_path)
+    write(*given, "walls")
+    for who in (["--bundle", str(small_bundle)], ["--server", server.rest]):
+        assert "of another model or adapter: remove it" in " ".join(
+            batch(tmp_path, *asked, *who, status=1, **here).split()
+        )
+    write(*given, "notes")
+    assert "going on after row 2" in batch(tmp_path, *asked, "--server", f"grpc://{server.rpc}")
+    assert [row["desk"] for row in read(tmp_path / "out.csv")] == ["notes", "notes"]
 
 
 @pytest.mark.slow
