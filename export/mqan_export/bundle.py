@@ -178,7 +178,7 @@ def export_bundle(
         BundleError: the name or the version cannot be those of a bundle; nothing is written.
     """
     recipe = checkpoint.recipe
-    training = {"recipe": recipe.name, "tasks": list(recipe.sources), "steps": checkpoint.step}
+    training = {"recipe": recipe.name, "steps": checkpoint.step}
     model: PiecesModel | WordsModel
     if isinstance(recipe.reader, PiecesConfig):
         model = PiecesModel(load_trained(checkpoint))
@@ -194,7 +194,10 @@ def export_bundle(
         round_weights(network)
         model = WordsModel(network)
         training["model"] = asdict(config)
-    training |= checkpoint.training
+    training |= {name: value for name, value in checkpoint.training.items() if name != "tasks_before"}
+    training["tasks"] = checkpoint.all_tasks()
+    if Path(began := training.get("began_from", "")).is_absolute():  # a folder of this machine
+        training["began_from"] = "/".join(Path(began).parts[-2:])
     return write_bundle(model, folder, examples, name=name, version=version, model_card=model_card, training=training)
 
 

@@ -51,7 +51,8 @@ def start_from_bundle(folder: Path) -> Start:
         raise BundleError(f"bundle {folder}: its graphs are not those that this version exports: {error}") from error
     weights = {name: torch.from_numpy(np.array(array, np.float32)) for name, array in arrays.items()}
     origin = f"{bundle.manifest.name} {bundle.manifest.version}"
-    return Start(weights, tuple(bundle.vocabulary.pieces[NUM_SPECIAL:]), origin)
+    tasks = tuple(bundle.manifest.training.get("tasks", ()))
+    return Start(weights, tuple(bundle.vocabulary.pieces[NUM_SPECIAL:]), origin, tasks)
 
 
 def _initializers(graph: bytes) -> dict[str, np.ndarray]:

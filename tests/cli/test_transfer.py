@@ -128,6 +128,7 @@ def test_a_run_from_a_checkpoint_differs_from_a_random_one_in_its_start_only(
     assert (fresh[:rows] - learned[:rows]).abs().max().item() > 100 * NUM_STEPS * RATE
 
     assert pretrained.recipe == scratch.recipe
+    assert (pretrained.all_tasks(), scratch.all_tasks()) == (["jsonl:animals", "sst"], ["jsonl:animals"])
     own = tiny_network.embedder.vectors
     for checkpoint in (pretrained, scratch):
         vectors = load_vectors(checkpoint.vectors_path)

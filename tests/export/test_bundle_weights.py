@@ -39,6 +39,7 @@ def test_the_network_answers_as_the_shipped_bundle(repository: Path) -> None:
     start, bundle = start_from_bundle(folder), open_bundle(folder)
     assert bundle.word_pieces is not None
     assert start.origin == f"{bundle.manifest.name} {bundle.manifest.version}"
+    assert list(start.tasks) == bundle.manifest.training["tasks"]
     recipe = load_recipe(repository / "training" / "recipes" / "default.yaml")
     vocabulary = Vocabulary(start.tokens, refuses=True)
     bert = Bert.from_folder(packaged_encoder(), 0.0)

@@ -72,6 +72,10 @@ class Checkpoint:
     def best_weights(self) -> Mapping[str, Tensor]:
         return self.average or self.weights
 
+    def all_tasks(self) -> list[str]:
+        """Return the tasks that its weights were trained on, those of the runs before among them."""
+        return list(dict.fromkeys([*self.recipe.sources, *self.training.get("tasks_before", ())]))
+
 
 def save_checkpoint(
     folder: Path,

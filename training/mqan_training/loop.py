@@ -81,6 +81,7 @@ class Run:
     index: int = 0
     seconds: float = 0.0
     origin: str = ""
+    tasks_before: tuple[str, ...] = ()
 
 
 def train(
@@ -240,11 +241,12 @@ def prepare_run(
         if average is not None:
             average.tensors = {name: tensor.to(processes.device) for name, tensor in checkpoint.average.items()}
         run.origin = checkpoint.training.get("began_from", "")
+        run.tasks_before = tuple(checkpoint.training.get("tasks_before", ()))
         run.step, run.seconds = checkpoint.step, checkpoint.training["seconds"]
         run.pool, run.index = checkpoint.drawn["pool"], checkpoint.drawn["index"]
         console.print(f"resuming at step {run.step} of {recipe.steps}")
     elif start is not None:
-        run.origin = start.origin
+        run.origin, run.tasks_before = start.origin, start.tasks
     return run
 
 
@@ -321,7 +323,7 @@ def save_run(run: Run) -> None:
             "torch": torch.__version__,
             "device": run.processes.device.type,
             "processes": run.processes.count,
-            **({"began_from": run.origin} if run.origin else {}),
+            **({"began_from": run.origin, "tasks_before": run.tasks_before} if run.origin else {}),
         },
     )
     prune_checkpoints(run.folder)

@@ -26,13 +26,15 @@ class Start:
     weights: Mapping[str, Tensor]
     tokens: tuple[str, ...]
     origin: str
+    tasks: tuple[str, ...] = ()  # that the weights were trained on
     words: WordsConfig | None = None
     vectors: Path | None = None
 
 
 def start_from_checkpoint(checkpoint: Checkpoint) -> Start:
     """Return what a run can take over of a checkpoint: its averaged weights where there are any."""
-    start = Start(checkpoint.best_weights(), checkpoint.tokens, str(checkpoint.folder.resolve()))
+    tasks = tuple(checkpoint.all_tasks())
+    start = Start(checkpoint.best_weights(), checkpoint.tokens, str(checkpoint.folder.resolve()), tasks)
     reader = checkpoint.recipe.reader
     return replace(start, words=reader, vectors=checkpoint.vectors_path) if isinstance(reader, WordsConfig) else start
 
