@@ -17,6 +17,8 @@ from mqan_core.bundle import open_bundle, write_manifest
 from mqan_core.manifest import MODEL_CARD, Manifest
 from mqan_data.formats.dataset_file import dataset_names, load_dataset
 from mqan_data.mixture import dataset_of
+from mqan_data.questions.asked import YES_NO
+from mqan_evaluation.everyday_section import NAME as EVERYDAY
 from mqan_evaluation.label_views import MOST_NAMED
 from mqan_evaluation.sections import Section, shown
 from mqan_evaluation.suite import CASES, DECANLP, Measured
@@ -29,11 +31,14 @@ _COLUMNS: Final = {  # section -> {column: metric} of what goes into the manifes
     "instructions": {"accuracy": "accuracy"},
     "reviews": {"labels in question": "accuracy", "as choices": "accuracy_of_choices"},
     "cases": {"share": "accuracy"},
+    EVERYDAY: {"right": "accuracy"},
     "long": {"exact": "em", "nF1": "nf1"},
 }
 _NAMES: Final = ("set", "task", "kind")  # columns that a row is named by
 _NUM_WRONG: Final = 10
+_NUM_FACTS: Final = 4  # of them by yes or no, where people's questions were asked
 _EXCERPT: Final = 160  # characters
+_LONG_EXCERPT: Final = 500  # of a text
 _INSULTING: Final = ("hate_davidson", "stormfront", "tweeteval")  # their texts are not quoted
 
 _WHOLE: Final = (
@@ -82,7 +87,8 @@ def scores_of(sections: Sequence[Section]) -> dict[str, dict[str, float]]:
                 if isinstance(value := row[column], int | float)
             }
             if values:
-                scores[f"{section.name}: {name}" if name in ("all", "mean") else name] = values
+                in_section = section.name == EVERYDAY or name in ("all", "mean")
+                scores[f"{section.name}: {name}" if in_section else name] = values
     return scores
 
 
@@ -131,19 +137,29 @@ def _table(section: Section) -> str:
 def _wrong_answers(measured: Measured, answers: Sequence[Mapping[str, Any]]) -> str:
     quoted = {str(row.get("task") or row.get("set")) for section in measured.sections for row in section.rows}
     quoted.difference_update((CASES, *_INSULTING))
+    quoted.add(EVERYDAY)
     wrong: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for answer in answers:
         if answer["section"] in quoted and answer["is_read"] and not answer["right"]:
             wrong[str(answer["section"])].append(answer)
     rng = np.random.default_rng(0)
-    names = [list(wrong)[i] for i in rng.permutation(len(wrong))[:_NUM_WRONG]]
+
+    def drawn(name: str, found: Sequence[Mapping[str, Any]], number: int) -> list[tuple[str, Mapping[str, Any]]]:
+        return [(name, found[i]) for i in rng.permutation(len(found))[:number]]
+
+    if people := wrong.get(EVERYDAY):
+        facts = [answer for answer in people if list(answer["choices"]) == list(YES_NO)]
+        others = [answer for answer in people if answer not in facts]
+        shown_wrong = drawn(EVERYDAY, facts, _NUM_FACTS) + drawn(EVERYDAY, others, _NUM_WRONG - _NUM_FACTS)
+    else:
+        names = [list(wrong)[i] for i in rng.permutation(len(wrong))[:_NUM_WRONG]]
+        shown_wrong = [one for name in names for one in drawn(name, wrong[name], 1)]
     lines = ["| set | text | question | answer | right |", "|---|---|---|---|---|"]
-    for name in names:
-        found = wrong[name][int(rng.integers(len(wrong[name])))]
+    for name, found in shown_wrong:
         gold = found["gold"][0] if found["gold"] else "(not in the text)"
         given = found["answer"] if found["answer"] is not None else "(not in the text)"
-        cells = (found["context"], _asked(found), given, gold)
-        lines.append(f"| {' | '.join([name, *map(_excerpt, cells)])} |")
+        cells = (_excerpt(found["context"], _LONG_EXCERPT), *map(_excerpt, (_asked(found), given, gold)))
+        lines.append(f"| {' | '.join((name, *cells))} |")
     return "\n".join(lines)
 
 
@@ -152,8 +168,8 @@ def _asked(answer: Mapping[str, Any]) -> str:
     return f"{answer['question']} ({choices})" if choices else str(answer["question"])
 
 
-def _excerpt(text: str) -> str:
-    words = shorten(" ".join(text.split()), _EXCERPT, placeholder=" ...")
+def _excerpt(text: str, most: int = _EXCERPT) -> str:
+    words = shorten(" ".join(text.split()), most, placeholder=" ...")
     return re.sub(r"([\\|<*_`\[])", r"\\\1", words)
 
 

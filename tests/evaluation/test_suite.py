@@ -262,6 +262,24 @@ def test_a_card_quotes_neither_texts_of_users_nor_insults(small_bundle: Path, tm
     assert [name for name in names if f"a text of {name}" in card] == ["sst"]
 
 
+def test_a_card_quotes_people_where_they_were_asked(small_bundle: Path, tmp_path: Path) -> None:
+    bundle = tmp_path / "bundle"
+    shutil.copytree(small_bundle, bundle)
+    rows: list[dict[str, Cell]] = [{"kind": "yes", "questions": 9, "right": 0.0}]
+    measured = Measured("m", "here", None, 1, [Section("everyday", "Questions on everyday texts", rows)])
+    wrong = {"is_read": True, "right": False, "gold": [], "answer": "x", "context": "a text"}
+    asked = [("everyday", ["yes", "no"], "Is it"), ("everyday", [], "Who is it"), ("sst", [], "Good")]
+    answers = [
+        {**wrong, "section": name, "choices": choices, "question": f"{words} {number}?"}
+        for name, choices, words in asked
+        for number in range(9)
+    ]
+    record_suite(bundle, measured, answers, command="c")
+    card = (bundle / MODEL_CARD).read_text(encoding="utf-8")
+    assert [card.count(f"| {words} ") for *_, words in asked] == [4, 6, 0]
+    assert open_bundle(bundle).manifest.scores == {"everyday: yes": {"accuracy": 0.0}}
+
+
 @pytest.mark.data
 def test_real_sets_are_measured(data_folder: Path, tiny_answerer: TorchAnswerer) -> None:
     measuring = Measuring(tiny_answerer, data_folder, limit=3)
