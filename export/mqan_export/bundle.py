@@ -196,8 +196,8 @@ def export_bundle(
         training["model"] = asdict(config)
     training |= {name: value for name, value in checkpoint.training.items() if name != "tasks_before"}
     training["tasks"] = checkpoint.all_tasks()
-    if Path(began := training.get("began_from", "")).is_absolute():  # a folder of this machine
-        training["began_from"] = "/".join(Path(began).parts[-2:])
+    if (began := Path(str(training.get("began_from", "")))).is_absolute():  # a folder of this machine
+        training["began_from"] = "/".join(began.parts[-2:])
     return write_bundle(model, folder, examples, name=name, version=version, model_card=model_card, training=training)
 
 
