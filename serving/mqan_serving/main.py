@@ -18,8 +18,8 @@ from mqan_serving.checks import check_keys, check_ports, make_room_for_files
 from mqan_serving.contract.errors import SettingsError
 from mqan_serving.observability.logs import log, set_up_logs
 from mqan_serving.observability.metrics import Metrics
-from mqan_serving.ray_serve.environment import QUIET_CORE, check_ray, ray_environment
-from mqan_serving.service.catalog import absolute, bundles_folder, read_catalog, read_changes
+from mqan_serving.ray_serve.environment import QUIET_CORE, for_replicas, ray_environment
+from mqan_serving.service.catalog import read_catalog, read_changes
 from mqan_serving.settings import Settings, address
 
 _OBJECT_STORE_BYTES = 80 * 1024 * 1024  # the least that Ray takes; requests do not pass through it
@@ -81,17 +81,10 @@ def serve_ray(settings: Settings) -> None:
         KeyboardInterrupt: it was asked a second time.
     """
     set_up_logs(settings.log_level)
-    check_ray()
     check_ports(settings)
-    check_keys(settings)
+    given = for_replicas(settings)
     catalog = read_catalog(settings, read_changes(settings))
     stable = verify_files(catalog.entries[catalog.stable].folder)  # damage is reported now, not by replicas
-    if settings.admin_key_file is not None and bundles_folder(settings) is None:
-        raise SettingsError(
-            "setting admin_key_file (MQAN_ADMIN_KEY_FILE): replicas find changes in a folder of bundles: set bundles "
-            "(MQAN_BUNDLES) to one"
-        )
-    given = absolute(settings)
     # Only this user may look into it: who can write to HAProxy's socket decides where requests go.
     with (
         tempfile.TemporaryDirectory(prefix="mqan-", ignore_cleanup_errors=True) as run_folder,

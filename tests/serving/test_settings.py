@@ -7,9 +7,10 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -167,6 +168,36 @@ def test_taken_port_is_reported_before_anything_starts(serve: object) -> None:
         assert callable(serve)
         with pytest.raises(SettingsError, match=r"http_port|grpc_port"):
             serve(settings)
+
+
+def _with_serve_run(settings: Settings) -> Any:
+    from mqan_serving.ray_serve.app import build_app
+
+    return build_app(settings.model_dump(mode="json", exclude_unset=True))
+
+
+@pytest.mark.parametrize("serve", [serve_ray, _with_serve_run])
+def test_however_ray_is_started_the_same_is_checked(
+    serve: Callable[[Settings], object], tmp_path: Path, free_ports: Callable[[int], list[int]]
+) -> None:
+    http_port, grpc_port = free_ports(2)
+    keys = tmp_path / "keys"
+    keys.write_text("# nobody\n")
+    given = {"http_port": http_port, "grpc_port": grpc_port, "admin_key_file": keys}
+    with pytest.raises(SettingsError, match=r"MQAN_ADMIN_KEY_FILE.*folder of bundles"):
+        serve(load_settings(**given))
+    with pytest.raises(SettingsError, match="cannot read"):
+        serve(load_settings(**given, api_key_file=tmp_path / "none", bundles=str(tmp_path)))
+
+
+def test_replicas_find_files_in_whatever_folder_they_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "keys").write_text("# nobody\n")
+    monkeypatch.chdir(tmp_path)
+    given = {"bundle": "model", "adapters": "adapters", "api_key_file": "keys"}
+    (told,) = _with_serve_run(load_settings(**given))._bound_deployment.init_args
+    assert {name: told[name] for name in given} == {name: str(tmp_path / file) for name, file in given.items()}
+    (told,) = _with_serve_run(load_settings(bundles="a=one,b=/two"))._bound_deployment.init_args
+    assert told["bundles"] == f"a={tmp_path}/one,b=/two"
 
 
 @pytest.fixture

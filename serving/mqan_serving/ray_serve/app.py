@@ -24,7 +24,7 @@ from mqan_serving.contract.errors import ServingError, SettingsError, StartError
 from mqan_serving.keys import ApiKeys
 from mqan_serving.observability.logs import set_up_logs
 from mqan_serving.observability.metrics import FOLDER_VARIABLE, Metrics
-from mqan_serving.ray_serve.environment import check_ray
+from mqan_serving.ray_serve.environment import ReplicaSettings, for_replicas
 from mqan_serving.ray_serve.haproxy import stop_listening
 from mqan_serving.ray_serve.loopback import restrict_replica
 from mqan_serving.rest.routes import create_rest_app, export_metrics
@@ -92,12 +92,13 @@ class Ingress(QuestionAnsweringMethods):
 
 def build_app(args: dict[str, Any]) -> serve.Application:
     """Build the application, for ``serve run`` and the Serve config file, or raise ``SettingsError``."""
-    check_ray()
-    return _bind(load_settings(**args), Path(tempfile.gettempdir()) / f"mqan-metrics-{secrets.token_hex(8)}")
+    return _bind(
+        for_replicas(load_settings(**args)), Path(tempfile.gettempdir()) / f"mqan-metrics-{secrets.token_hex(8)}"
+    )
 
 
 def start_ray(
-    settings: Settings, metrics_folder: Path, *, object_store_bytes: int, once_connected: Callable[[], None]
+    settings: ReplicaSettings, metrics_folder: Path, *, object_store_bytes: int, once_connected: Callable[[], None]
 ) -> None:
     """Start Ray on this machine, for this machine only, and run the application; return when it is ready.
 
@@ -148,7 +149,7 @@ def _check_gpus(settings: Settings) -> None:
         )
 
 
-def _run_app(settings: Settings, metrics_folder: Path) -> None:
+def _run_app(settings: ReplicaSettings, metrics_folder: Path) -> None:
     serve.start(
         proxy_location="HeadOnly",
         http_options={
@@ -189,7 +190,7 @@ async def _drain_and_stop_serve(settings: Settings) -> None:
     await serve.shutdown_async()  # type: ignore[no-untyped-call]
 
 
-def _bind(settings: Settings, metrics_folder: Path) -> serve.Application:
+def _bind(settings: ReplicaSettings, metrics_folder: Path) -> serve.Application:
     # Ray leaves a replica without a GPU of its own all of them to see.
     hidden = {} if settings.num_gpus else {"CUDA_VISIBLE_DEVICES": ""}
     deployment = serve.deployment(

@@ -12,13 +12,14 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Final
+from typing import Final, NewType
 
-from mqan_serving.checks import bind
+from mqan_serving.checks import bind, check_keys
 from mqan_serving.contract.errors import SettingsError
 from mqan_serving.observability.logs import log
 from mqan_serving.ray_serve.haproxy import ADMIN_SOCKET
 from mqan_serving.ray_serve.loopback import loopback_environment
+from mqan_serving.service.catalog import absolute, bundles_folder
 from mqan_serving.settings import Settings
 
 TESTED: Final = "2.60"  # of Ray; pyproject.toml pins it
@@ -31,9 +32,26 @@ _RAY_FOLDER = "0" * 56  # as long as the name that Ray gives a folder of its own
 _SOCKET_SUFFIX = ".1234567.tmp"  # HAProxy's, while it makes one
 _ANY = "0.0.0.0"  # noqa: S104  only asks whether ports are free
 
+ReplicaSettings = NewType("ReplicaSettings", Settings)  # checked by for_replicas: an application takes no others
 
-def check_ray() -> None:
-    """Refuse to go on without Ray, or with another minor version of it than the tested one."""
+
+def for_replicas(settings: Settings) -> ReplicaSettings:
+    """Return settings that hold for every replica, in whatever folder it runs.
+
+    Raises:
+        SettingsError: Ray is not the tested one, keys cannot be read, or only one replica would follow a change.
+    """
+    _check_ray()
+    check_keys(settings)
+    if settings.admin_key_file is not None and bundles_folder(settings) is None:
+        raise SettingsError(
+            "setting admin_key_file (MQAN_ADMIN_KEY_FILE): replicas find changes in a folder of bundles: set bundles "
+            "(MQAN_BUNDLES) to one"
+        )
+    return ReplicaSettings(absolute(settings))
+
+
+def _check_ray() -> None:
     without = "or serve without Ray: mqan serve"
     try:
         found = version("ray")

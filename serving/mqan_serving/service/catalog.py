@@ -71,13 +71,15 @@ class Catalog:
 def absolute(settings: Settings) -> Settings:
     """Return the settings with paths that hold in any folder: replicas have one of their own."""
     files = ("bundle", "adapters", "api_key_file", "admin_key_file")
-    given = {name: path.absolute() for name in files if (path := getattr(settings, name)) is not None}
-    if settings.bundles is None:
-        return settings.model_copy(update={**given, "bundle": find_bundle(settings)})
-    folder = bundles_folder(settings)
-    places = _configured(settings) if folder is None else {}
-    bundles = str(folder.absolute()) if folder else ",".join(f"{name}={at.absolute()}" for name, at in places.items())
-    return settings.model_copy(update={**given, "bundles": bundles})
+    given: dict[str, object] = {
+        name: path.absolute() for name in files if (path := getattr(settings, name)) is not None
+    }
+    if settings.bundles is not None:
+        folder = bundles_folder(settings)
+        places = _configured(settings) if folder is None else {}
+        named = ",".join(f"{name}={place.absolute()}" for name, place in places.items())
+        given["bundles"] = named if folder is None else str(folder.absolute())
+    return settings.model_copy(update=given)
 
 
 def bundles_folder(settings: Settings) -> Path | None:
