@@ -5,6 +5,7 @@ import errno
 import json
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,8 @@ from mqan_serving.keys import add_key
 from mqan_serving.local import LocalServer
 from mqan_serving.observability.metrics import Metrics
 from mqan_serving.service.catalog import CHANGES, Changes, read_catalog, read_changes
-from mqan_serving.service.models import MEMORY_PER_BYTE, Models, open_models
+from mqan_serving.service.loading import MEMORY_PER_BYTE
+from mqan_serving.service.models import Models, open_models
 from mqan_serving.settings import Settings, load_settings
 
 BODY = {"context": "The kettle is in the kitchen.", "question": "Where is the kettle?"}
@@ -103,7 +105,7 @@ async def test_a_canary_has_its_share_of_callers_who_stay_with_it(open_all: Open
 async def test_the_least_recently_used_leaves_and_never_one_in_use(open_all: Open, bundles: Path) -> None:
     one = MEMORY_PER_BYTE * sum(file.num_bytes for file in read_manifest(bundles / "a")[0].files.values())
     models = await open_all()
-    models._most_bytes = round(2.5 * one)
+    models.loader.most_bytes = round(2.5 * one)
     (await models.take("b", "")).release()
     held = await models.take("a", "")
     (await models.take("c", "")).release()
@@ -122,11 +124,42 @@ async def test_the_least_recently_used_leaves_and_never_one_in_use(open_all: Ope
     assert models.num_requests == 0
 
 
+@pytest.mark.parametrize(("of_first", "fits"), [(1, True), (1.5, False)])
+async def test_what_fits_is_not_held_up_by_what_waits_for_others_to_end(
+    open_all: Open, bundles: Path, of_first: float, fits: bool
+) -> None:
+    copy_bundle(bundles / "a", bundles / "d", "of d")
+    models = await open_all()
+    entry = models._slots["a"].entry
+    for name, size in (("b", of_first), ("d", 0.5)):
+        slot = models._slots[name]
+        slot.entry = replace(slot.entry, num_bytes=round(size * entry.num_bytes))
+    models.loader.most_bytes = round(2.75 * MEMORY_PER_BYTE * entry.num_bytes)
+    held = [await models.take(name, "") for name in ("a", "c")]
+    first = asyncio.ensure_future(models.take("b", ""))
+    await until(lambda: not models._slots["a"].is_free)
+    small = asyncio.ensure_future(models.take("d", ""))
+    if fits:
+        (await small).release()
+        assert not first.done()
+    else:
+        loader, slot = models.loader, models._slots["d"]
+        await until(lambda: small.done() or (slot in loader.asked and not loader._changed.is_set()))
+    held[0].release()
+    lease = await first
+    assert opened(models) == ({"b", "c", "d"} if fits else {"b", "c"}), "nobody takes what the first waits for"
+    for taken in (lease, held[1]):
+        taken.release()
+    if not fits:
+        (await small).release()
+    assert models.num_requests == 0
+
+
 async def test_every_answer_is_of_one_model_while_they_change(open_all: Open, bundles: Path) -> None:
     """Many callers ask three models of which two fit, and the default changes; each has what it asked for."""
     one = MEMORY_PER_BYTE * sum(file.num_bytes for file in read_manifest(bundles / "a")[0].files.values())
     models = await open_all(request_timeout_s=3000)
-    models._most_bytes = round(2.5 * one)
+    models.loader.most_bytes = round(2.5 * one)
     most = 0
 
     async def ask(number: int) -> None:
