@@ -6,7 +6,6 @@ import socket
 from contextlib import suppress
 
 import grpc
-from grpc_reflection.v1alpha.reflection import SERVICE_NAME, enable_server_reflection
 
 from mqan_serving.keys import ApiKeys
 from mqan_serving.observability.logs import log
@@ -16,6 +15,7 @@ from mqan_serving.rest.routes import create_rest_app, export_metrics
 from mqan_serving.rpc import bounds
 from mqan_serving.rpc.guard import RpcGuard
 from mqan_serving.rpc.methods import SERVICE_NAMES, QuestionAnsweringMethods, add_health, add_question_answering
+from mqan_serving.rpc.reflection import add_reflection
 from mqan_serving.service.health import Health
 from mqan_serving.service.models import Models
 from mqan_serving.settings import Settings, address
@@ -41,7 +41,7 @@ class LocalServer:
         add_question_answering(methods, self._grpc)
         add_health(methods, self._grpc)
         if settings.reflection:
-            enable_server_reflection((*SERVICE_NAMES, SERVICE_NAME), self._grpc)
+            add_reflection(SERVICE_NAMES, self._grpc)
 
     async def start(self) -> None:
         """Listen on all ports, or raise ``OSError``."""

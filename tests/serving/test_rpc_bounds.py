@@ -8,6 +8,8 @@ from typing import Any
 
 import grpc
 import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from grpc_reflection.v1alpha import reflection_pb2
 
 from mqan.v1 import answer_pb2, answer_pb2_grpc
 from mqan_serving.rpc import bounds
@@ -103,3 +105,23 @@ async def test_silent_connections_are_closed(start_server: StartServer, monkeypa
     assert b"connection idle" in received
     for writer in (silent, idle):
         writer.close()
+
+
+async def test_reflection_has_both_names(start_server: StartServer) -> None:
+    callers = await start_server()
+    symbols = ["mqan.v1.QuestionAnswering", "grpc.reflection.v1.ServerReflection"]
+    for package in ("grpc.reflection.v1", "grpc.reflection.v1alpha"):
+        requests = [reflection_pb2.ServerReflectionRequest(list_services="")]
+        requests += [reflection_pb2.ServerReflectionRequest(file_containing_symbol=symbol) for symbol in symbols]
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{port_of(callers)}") as channel:
+            call = channel.stream_stream(
+                f"/{package}.ServerReflection/ServerReflectionInfo",
+                reflection_pb2.ServerReflectionRequest.SerializeToString,
+                reflection_pb2.ServerReflectionResponse.FromString,
+            )
+            listed, *described = [response async for response in call(iter(requests), timeout=60)]
+        names = {service.name for service in listed.list_services_response.service}
+        assert names == {*symbols, "grpc.reflection.v1alpha.ServerReflection", "grpc.health.v1.Health"}
+        for symbol, response in zip(symbols, described, strict=True):
+            file = FileDescriptorProto.FromString(response.file_descriptor_response.file_descriptor_proto[0])
+            assert symbol in {f"{file.package}.{service.name}" for service in file.service}
