@@ -117,6 +117,9 @@ def key(
     file: Annotated[
         Path, typer.Option(envvar="MQAN_API_KEY_FILE", dir_okay=False, help="File of keys; created if there is none.")
     ],
+    rate: Annotated[
+        str | None, typer.Option(metavar="N/M", help="Requests a second, and how many at once after a pause.")
+    ] = None,
 ) -> None:
     """Make an API key, print it once, and append its hash to the file; a running server accepts it at once.
 
@@ -130,7 +133,7 @@ def key(
             "committed; give a file outside, or add it to .gitignore"
         )
     try:
-        print(add_key(file, name))
+        print(add_key(file, name, rate))
     except OSError as error:
         raise CommandError(f"cannot write {file}: {error.strerror}") from None
     except ValueError as error:

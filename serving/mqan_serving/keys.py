@@ -2,16 +2,19 @@
 
 Each line has the name of a key and its SHA-256 in hexadecimal; ``#`` begins a comment. A key has 256 random bits, so
 there is nothing to guess that a slower hash would protect. ``mqan key NAME`` makes one; deleting its line revokes it.
+``rate=5/20`` at the end lets its holder ask 5 times a second, and 20 times at once after a pause, of each process.
 """
 
 import hashlib
 import hmac
+import math
 import os
 import re
 import secrets
 import stat
 import threading
 import weakref
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -20,12 +23,22 @@ from mqan_serving.observability.logs import log
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _HASH = re.compile(r"[0-9a-f]{64}")
+_RATE = re.compile(r"rate=([0-9]{1,6}(?:\.[0-9]{1,6})?)(?:/([1-9][0-9]{0,5}))?")
 _KEY_BYTES = 32
 _MAX_FILE_BYTES = 1024 * 1024  # some 10,000 keys
 _LOOK_PERIOD_S = 0.25
 _SETTLED_S = 1.0  # for which a file stays as it is that is not being written
 
 _State = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """The hash of a key, and how many requests a second and at once its holder may send."""
+
+    sha256: bytes
+    per_s: float = math.inf
+    at_once: int = 1
 
 
 class ApiKeys:
@@ -41,12 +54,13 @@ class ApiKeys:
 
     def __init__(self, file: Path | None) -> None:
         self._file = file
-        self._hashes: dict[str, bytes] = {}
+        self._keys: dict[str, Key] = {}
+        self._left: dict[str, tuple[float, float]] = {}  # by name: requests that may be sent at once, at that time
         self._state: _State | None = None
         if file is None:
             return
         self._state = _state_of(file)
-        self._hashes = read_keys(file)
+        self._keys = read_keys(file)
         self._seen, self._seen_at = self._state, monotonic()
         threading.Thread(target=_watch, args=(weakref.ref(self),), name="mqan-keys", daemon=True).start()
 
@@ -57,14 +71,27 @@ class ApiKeys:
         scheme, _, key = (authorization or "").partition(" ")
         given = hashlib.sha256(key.strip().encode("utf-8", "surrogatepass")).digest()
         name = None
-        for candidate, expected in self._hashes.items():  # all of them: the time it takes tells nothing
-            if hmac.compare_digest(given, expected):
+        for candidate, expected in self._keys.items():  # all of them: the time it takes tells nothing
+            if hmac.compare_digest(given, expected.sha256):
                 name = candidate
         if not authorization:
             raise ServingError("unauthenticated", "The request has no API key.")
         if scheme.lower() != "bearer" or name is None:
             raise ServingError("unauthenticated", "The API key is not one of this server's.")
         return name
+
+    def check_rate(self, name: str | None) -> None:
+        """Count a request of a key's holder; refuse one that comes sooner than its rate allows."""
+        key = self._keys.get(name or "")
+        if name is None or key is None or key.per_s == math.inf:
+            return
+        now = monotonic()
+        left, before = self._left.get(name, (key.at_once, now))
+        left = min(key.at_once, left + (now - before) * key.per_s)
+        self._left[name] = (left - 1 if left >= 1 else left), now
+        if left < 1:
+            message = f"This API key may ask {key.per_s:g} times a second, and {key.at_once} times at once."
+            raise ServingError("rate_limited", message, retry_after_s=math.ceil((1 - left) / key.per_s))
 
     def look(self) -> None:
         """Read the file if it has changed, and take what it says once that is certain."""
@@ -77,16 +104,16 @@ class ApiKeys:
             self._seen, self._seen_at = state, monotonic()
         is_settled = monotonic() - self._seen_at >= _SETTLED_S
         try:
-            hashes = read_keys(self._file, may_be_empty=False)
+            keys = read_keys(self._file, may_be_empty=False)
         except SettingsError as error:
             if is_settled:
                 self._state = state
                 log("keys not reloaded", level="error", reason=str(error))
             return
-        revokes = not self._hashes.items() <= hashes.items()
+        revokes = not self._keys.items() <= keys.items()
         if _state_of(self._file) == state and (is_settled or not revokes):
-            self._state, self._hashes = state, hashes
-            log("keys reloaded", keys=len(hashes))
+            self._state, self._keys = state, keys
+            log("keys reloaded", keys=len(keys))
 
 
 def _watch(keys: "weakref.ref[ApiKeys]") -> None:
@@ -101,21 +128,30 @@ def _watch(keys: "weakref.ref[ApiKeys]") -> None:
         del looking
 
 
-def read_keys(file: Path, *, may_be_empty: bool = True) -> dict[str, bytes]:
-    """Return the hash of each key by its name, or raise ``SettingsError`` where a line is not a name and a hash."""
+def read_keys(file: Path, *, may_be_empty: bool = True) -> dict[str, Key]:
+    """Return the keys by their names, or raise ``SettingsError`` where a line is not a name, a hash and a rate."""
     lines = _read(file).splitlines()
     if not (lines or may_be_empty):
         raise _refuse(f"{file} is empty; to let nobody in, leave a comment in it")
-    hashes: dict[str, bytes] = {}
+    keys: dict[str, Key] = {}
     for number, line in enumerate(lines, 1):
         words = line.split()
         if not words or words[0].startswith("#"):
             continue
-        if len(words) != 2 or not _NAME.fullmatch(words[0]) or not _HASH.fullmatch(words[1]) or words[0] in hashes:
-            expected = "expected a name that is not used twice and the SHA-256 of its key"
+        name, (sha256, *rates) = words[0], words[1:] or [""]
+        is_key = _NAME.fullmatch(name) and _HASH.fullmatch(sha256) and name not in keys
+        if not is_key or len(rates) > 1 or not all(map(_read_rate, rates)):
+            expected = "expected a name that is not used twice, the SHA-256 of its key, and no more than rate=5/20"
             raise _refuse(f"{file}, line {number}: {expected}; `mqan key NAME` writes such a line")
-        hashes[words[0]] = bytes.fromhex(words[1])
-    return hashes
+        keys[name] = Key(bytes.fromhex(sha256), *(_read_rate(rates[0]) or () if rates else ()))
+    return keys
+
+
+def _read_rate(text: str) -> tuple[float, int] | None:
+    """Return how many requests a second and at once a rate allows; at once as many as in a second unless it says."""
+    if (found := _RATE.fullmatch(text)) is None or not (per_s := float(found[1])):
+        return None
+    return per_s, int(found[2] or math.ceil(per_s))
 
 
 def _read(file: Path) -> str:
@@ -139,19 +175,21 @@ def _refuse(why: str) -> SettingsError:
     return SettingsError(f"setting api_key_file (MQAN_API_KEY_FILE): {why}")
 
 
-def add_key(file: Path, name: str) -> str:
-    """Make a key, append its hash to a file, which need not exist, and return it.
+def add_key(file: Path, name: str, rate: str | None = None) -> str:
+    """Make a key, append its hash and rate (``5/20``) to a file, which need not exist, and return it.
 
     Raises:
         SettingsError: the file cannot be read.
-        ValueError: the name has other characters than letters, digits and ``._-``, or has a key already.
+        ValueError: the name has other characters than letters, digits and ``._-``, or a key already; the rate is none.
     """
     if not _NAME.fullmatch(name):
         raise ValueError(f"{name!r} is no name: use 1 to 64 letters, digits and ._-")
     if file.exists() and name in read_keys(file):
         raise ValueError(f"{file} has a key named {name} already: delete its line first, or choose another name")
+    if rate is not None and _read_rate(f"rate={rate}") is None:
+        raise ValueError(f"{rate!r} is no rate: give requests a second and how many at once, such as 5/20")
     key = f"mqan_{secrets.token_urlsafe(_KEY_BYTES)}"
-    line = f"{name} {hashlib.sha256(key.encode()).hexdigest()}\n"
+    line = f"{name} {hashlib.sha256(key.encode()).hexdigest()}{f' rate={rate}' if rate else ''}\n"
     separator = "\n" if file.exists() and file.read_bytes()[-1:] not in (b"", b"\n") else ""
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "w", encoding="utf-8") as opened:
         opened.write(separator + line)

@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -21,6 +23,7 @@ from mqan_serving.keys import ApiKeys, add_key, read_keys
 from mqan_serving.main import serve_local, serve_ray
 from mqan_serving.observability.log_writer import WRITER
 from mqan_serving.observability.logs import set_up_logs
+from mqan_serving.observability.metrics import Metrics
 from mqan_serving.settings import load_settings
 from tests.serving.conftest import refusal
 
@@ -51,7 +54,7 @@ def test_a_key_opens_and_its_name_is_known(file: Path) -> None:
 )
 def test_everything_else_is_refused(file: Path, authorization: str | None) -> None:
     key = add_key(file, "alice")
-    digest = read_keys(file)["alice"].hex()
+    digest = read_keys(file)["alice"].sha256.hex()
     with pytest.raises(ServingError) as raised:
         ApiKeys(file).authenticate(authorization and authorization.format(key=key, hash=digest))
     assert raised.value.code == "unauthenticated"
@@ -199,7 +202,11 @@ def test_nobody_looks_when_the_keys_are_gone(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"alice", b"alice 12", b"al/ice " + b"0" * 64, (b"a " + b"0" * 64 + b"\n") * 2, b"\xff", b"a b c"]
+    "content",
+    [
+        *(b"alice", b"alice 12", b"al/ice " + b"0" * 64, (b"a " + b"0" * 64 + b"\n") * 2, b"\xff", b"a b c"),
+        *(b"alice " + b"0" * 64 + rate for rate in (b" rate=0", b" rate=5/", b" rate=1/0", b" 5/20", b" rate=1 #")),
+    ],
 )
 @pytest.mark.parametrize("serve", [serve_local, serve_ray])
 def test_a_damaged_file_is_reported_at_the_start(
@@ -246,6 +253,64 @@ async def test_grpc_asks_for_a_key(start_server: StartServer, file: Path) -> Non
         stub: Any = health_pb2_grpc.HealthStub(channel)
         health = await stub.Check(health_pb2.HealthCheckRequest(), timeout=10)
     assert health.status == health_pb2.HealthCheckResponse.SERVING
+
+
+def test_a_key_has_the_rate_of_its_line(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(keys_module, "monotonic", lambda: now[0])
+    for name, rate in (("alice", "2/3"), ("bob", "0.25"), ("carol", None)):
+        add_key(file, name, rate)
+    keys = ApiKeys(file)
+
+    def admitted(name: str | None, number: int) -> int:
+        """Send requests at once until one is refused, and return how many are admitted."""
+        for sent in range(number):
+            with suppress(ServingError):
+                keys.check_rate(name)
+                continue
+            return sent
+        return number
+
+    assert [admitted(name, 9) for name in ("alice", "bob", "carol", None)] == [3, 1, 9, 9]
+    for name, seconds in (("alice", 1), ("bob", 4)):
+        with pytest.raises(ServingError) as raised:
+            keys.check_rate(name)
+        assert (raised.value.code, raised.value.retry_after_s) == ("rate_limited", seconds)
+    now[0] = 1.0
+    assert [admitted(name, 9) for name in ("alice", "bob")] == [2, 0]
+    now[0] = 500.0
+    assert [admitted(name, 9) for name in ("alice", "bob")] == [3, 1]
+    for rate in ("", "0", "-1", "1/0", "x", "1/2/3"):
+        with pytest.raises(ValueError, match="no rate"):
+            add_key(file, "dora", rate)
+
+
+async def test_both_transports_say_when_to_come_again(start_server: StartServer, file: Path) -> None:
+    key, other = add_key(file, "alice", "0.001/2"), add_key(file, "bob")
+    callers = await start_server(api_key_file=file)
+    callers.rest.headers["authorization"] = f"Bearer {key}"
+    assert [(await callers.post()).status_code for _ in range(3)] == [200, 200, 429]
+    response = await callers.post()
+    assert response.json()["code"] == "rate_limited"
+    assert 900 < int(response.headers["retry-after"]) <= 1000
+    metadata = [("authorization", f"Bearer {key}")]
+    status, told = await refusal(callers.rpc.Answer(callers.request(), metadata=metadata, timeout=60))
+    assert (status, told["mqan-code"]) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "rate_limited")
+    assert 900 < int(told["retry-after"]) <= 1000
+    callers.rest.headers["authorization"] = f"Bearer {other}"
+    assert (await callers.post()).status_code == 200
+    counts = (await callers.rest.get("/metrics")).text
+    for labels, number in (('key="alice",outcome="admitted"', 2), ('key="alice",outcome="limited"', 3)):
+        assert f"mqan_key_requests_total{{{labels}}} {number}.0" in counts
+
+
+def test_keys_have_a_bounded_number_of_series() -> None:
+    metrics = Metrics()
+    for number in range(1000):
+        metrics.count_key(f"key{number}", is_limited=False)
+    lines = re.findall(r"^mqan_key_requests_total\{(.*)\} (.*)$", metrics.render().decode(), re.MULTILINE)
+    assert len(lines) == 101
+    assert ('key="(others)",outcome="admitted"', "900.0") in lines
 
 
 @pytest.mark.parametrize("transport", ["http", "grpc"])

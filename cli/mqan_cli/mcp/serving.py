@@ -112,7 +112,7 @@ class _Guard:
         try:
             check_host(headers, self._allowed)
             self._check_origin(headers.get("origin"))
-            self._keys.authenticate(headers.get("authorization"))
+            self._keys.check_rate(self._keys.authenticate(headers.get("authorization")))
             if scope["path"] != _PATH:
                 raise refuse("not_found", "path", "There is nothing at this path.", _HINT)
             if scope["method"] != "POST":

@@ -1638,7 +1638,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorDocument"];
                 };
             };
-            /** @description `overloaded` */
+            /** @description `overloaded` or `rate_limited` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -2115,7 +2115,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorDocument"];
                 };
             };
-            /** @description `overloaded` */
+            /** @description `overloaded` or `rate_limited` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -2351,7 +2351,7 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
-            /** @description `overloaded` */
+            /** @description `overloaded` or `rate_limited` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -2511,7 +2511,7 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
-            /** @description `overloaded` */
+            /** @description `overloaded` or `rate_limited` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -2699,7 +2699,7 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
-            /** @description `overloaded` */
+            /** @description `overloaded` or `rate_limited` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -3163,7 +3163,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorDocument"];
                 };
             };
-            /** @description `overloaded` */
+            /** @description `overloaded` or `rate_limited` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -3419,7 +3419,7 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
-            /** @description `overloaded` */
+            /** @description `overloaded` or `rate_limited` */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -3948,7 +3948,7 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
-            /** @description `overloaded` */
+            /** @description `overloaded` or `rate_limited` */
             429: {
                 headers: {
                     [name: string]: unknown;

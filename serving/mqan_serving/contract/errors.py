@@ -80,6 +80,7 @@ ERRORS: Mapping[str, ErrorKind] = MappingProxyType(
         "method_not_allowed": ErrorKind(405, "UNIMPLEMENTED", "GET /docs lists the methods of each path."),
         # The server.
         "overloaded": ErrorKind(429, "RESOURCE_EXHAUSTED", "Try again after a moment."),
+        "rate_limited": ErrorKind(429, "RESOURCE_EXHAUSTED", "Send fewer requests a second with this API key."),
         "unavailable": ErrorKind(503, "UNAVAILABLE", "Try again after a moment."),
         "deadline_exceeded": ErrorKind(
             504, "DEADLINE_EXCEEDED", "Try again with a longer timeout or a shorter context."
@@ -91,7 +92,7 @@ ERRORS: Mapping[str, ErrorKind] = MappingProxyType(
 CODES_OF_ANSWER = (
     *(code for code, kind in ERRORS.items() if kind.grpc == _INVALID),
     *("unknown_model", "request_too_slow", "unauthenticated"),
-    *("overloaded", "unavailable", "deadline_exceeded", "internal"),
+    *("overloaded", "rate_limited", "unavailable", "deadline_exceeded", "internal"),
 )
 """The codes that a question can be refused with."""
 

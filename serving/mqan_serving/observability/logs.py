@@ -197,6 +197,8 @@ class RequestLog:
         if not self._is_counted:
             self._is_counted = True
             self._metrics.count_request(self._transport, self._method, self.code, self.timeline.elapsed_s)
+            if (key := self._values.get("key")) is not None:
+                self._metrics.count_key(key, is_limited=self.code == "rate_limited")
             if self._method in ("Answer", "AnswerStream"):
                 values = {**self._values, "code": self.code}
                 is_fault = self.code == "internal"

@@ -39,6 +39,8 @@ TRANSPORTS = ("rest", "grpc")
 ANSWERING = ("Answer", "AnswerMany", "AnswerStream", "FillRecord")
 METHODS = (*ANSWERING, "GetModel", "Check", "other")
 CODES = (OK, CANCELLED, *ERRORS)
+OTHER_KEYS = "(others)"  # no name of a key
+_MOST_KEYS = 100
 
 _STAGE_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _SIZES = tuple(2.0**power for power in range(9))
@@ -69,6 +71,9 @@ class Metrics(Meter):
 
         ended = "Requests, by how they ended: ok, cancelled by the caller, or the code of their error."
         self._requests = counter("requests", ended, "transport", "method", "code")
+        by_key = "Requests by API key, admitted or limited by its rate; (others): of all but the first 100 that asked."
+        self._by_key = counter("key_requests", by_key, "key", "outcome")
+        self._keys: set[str] = set()  # that have a series of their own
         took = "Seconds from a request's arrival to its response, of requests that ended ok."
         self._seconds = histogram("request_duration_seconds", took, _SECONDS, "transport", "method")
         inside = "Questions inside the server, waiting or being answered."
@@ -123,6 +128,12 @@ class Metrics(Meter):
         self._requests.labels(transport, method, code).inc()
         if code == OK:
             self._seconds.labels(transport, method).observe(seconds)
+
+    def count_key(self, name: str, *, is_limited: bool) -> None:
+        if name not in self._keys and len(self._keys) < _MOST_KEYS:
+            self._keys.add(name)
+        label = name if name in self._keys else OTHER_KEYS
+        self._by_key.labels(label, "limited" if is_limited else "admitted").inc()
 
     def track_request(self) -> AbstractContextManager[None]:
         return self._in_flight.track_inprogress()

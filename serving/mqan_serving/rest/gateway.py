@@ -109,7 +109,8 @@ class Gateway:
             self._check(scope, headers)
             if method != _HEALTH and scope["path"] not in self._open_paths:
                 keys = self.admin_keys if scope["path"].startswith(ADMIN) else self.keys
-                log.note_key(keys.authenticate(headers.get("authorization")))
+                log.note_key(name := keys.authenticate(headers.get("authorization")))
+                keys.check_rate(name)
             await self.app(scope, self._decoded(body, headers), send_with_id)
         except Exception as error:
             log.log_failure(error)

@@ -114,7 +114,8 @@ class RpcGuard:
     def _check(self, metadata: list[tuple[str, Any]], log: RequestLog, *, is_open: bool = False) -> None:
         check_metadata(metadata, self.settings.max_metadata_bytes)
         if not is_open:  # probes have no key
-            log.note_key(self.keys.authenticate(_first(metadata, "authorization")))
+            log.note_key(name := self.keys.authenticate(_first(metadata, "authorization")))
+            self.keys.check_rate(name)
 
 
 def sparing(call: Callable[..., Any]) -> Callable[..., Any]:
