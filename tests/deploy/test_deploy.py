@@ -1,5 +1,6 @@
 """What operators deploy asks for metrics, settings and files that exist."""
 
+import configparser
 import json
 import re
 import shutil
@@ -31,6 +32,7 @@ def sample_names() -> set[str]:
     metrics = Metrics()
     limits: Any = SimpleNamespace(max_concurrent_requests=1)
     metrics.describe_server(Model("n", "v", "s", "p", limits, 0, 0, ()))
+    metrics.count_key("k", is_limited=False)
     return set(re.findall(r"^(mqan_\w+)", metrics.render().decode(), re.MULTILINE))
 
 
@@ -113,3 +115,22 @@ def test_rules_fire_when_they_should(deploy: Path) -> None:
     ):
         done = subprocess.run(["promtool", *arguments], capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_unit_of_systemd_drains_and_has_files_for_its_connections(deploy: Path) -> None:
+    parsed = configparser.ConfigParser(strict=True, interpolation=None)
+    parsed.read_string((deploy / "systemd" / "mqan.service").read_text())
+    service, settings = parsed["Service"], Settings()
+    assert service["Type"] == "exec", "the server does not notify systemd"
+    assert int(service["TimeoutStopSec"]) >= settings.drain_delay_s + settings.drain_timeout_s + 2
+    assert int(service["LimitNOFILE"]) >= 2 * settings.max_connections + 100
+    assert service["DynamicUser"] == service["PrivateTmp"] == "yes"
+    assert service["ProtectSystem"] == "strict"
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
+def test_systemd_knows_every_line(deploy: Path, tmp_path: Path) -> None:
+    other = tmp_path / "mqan.service"
+    other.write_text((deploy / "systemd" / "mqan.service").read_text().replace("/opt/mqan/bin/mqan", "/bin/true"))
+    done = subprocess.run(["systemd-analyze", "verify", str(other)], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
