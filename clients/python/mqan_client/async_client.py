@@ -1,8 +1,9 @@
-"""The client for asyncio. Its methods take, return and raise what those of ``Client`` do."""
+"""The client for asyncio. ``Client`` has the same methods."""
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
@@ -50,25 +51,54 @@ class AsyncClient:
     async def answer(
         self, context: str, question: str, *, timeout_s: float | None = None, **asked: Unpack[Asked]
     ) -> Answer:
-        """Answer a question about a context, as ``Client.answer`` does."""
+        """Answer a question about a context.
+
+        Args:
+            timeout_s: longest duration of this call; the client's when None.
+            asked: what else is asked for, as ``Asked`` says.
+
+        Raises:
+            ClientError: there is no answer; the class says whose fault it is.
+        """
         request = {"context": context, **question_document(question, asked)}
         return read(Answer, await self._transport.call("Answer", request, self._time(timeout_s)))
 
     def answer_stream(
         self, context: str, question: str, *, timeout_s: float | None = None, **asked: Unpack[Asked]
     ) -> AsyncGenerator[StreamedWord | Answer, None]:
-        """Answer a question about a context word by word, as ``Client.answer_stream`` does."""
+        """Answer a question about a context word by word.
+
+        Yields each word as soon as it is decided, then the whole answer, whose tokens these words are; no word is taken
+        back. Whoever closes the iterator cancels the call. Answers that are decided whole come with all their words
+        at once: choices, ``contiguous``, ``all``, a least probability.
+
+        >>> for part in client.answer_stream("The tower is 330 m tall.", "How tall is it?"):
+        ...     print(part.delta if isinstance(part, StreamedWord) else f" ({part.probability:.2f})", end="")
+
+        Its time lasts until the last word is taken. All else is as of ``answer``, but that after the first word nothing
+        is asked again.
+        """
         request = {"context": context, **question_document(question, asked)}
         return self._transport.answer_stream(request, self._time(timeout_s))
 
     async def answer_questions(
         self, context: str, questions: Iterable[str | AskedQuestion], *, timeout_s: float | None = None
     ) -> list[Answer | ClientError]:
-        """Answer several questions about one context in one call, as ``Client.answer_questions`` does."""
+        """Answer several questions about one context in one call.
+
+        The server answers them side by side. A question that cannot be answered does not stop the others: its error is
+        the result. Each of up to 256 is a string, or a mapping with ``question`` and what else ``answer`` takes.
+
+        >>> client.answer_questions(invoice, ["What is the total?", {"question": "Is it paid?", "yes_no": True}])
+
+        Raises:
+            InvalidRequestError: there are no questions or too many, or one cannot be sent.
+            ClientError: there is no response; the class says whose fault it is.
+        """
         request = {"context": context, "questions": question_documents(questions)}
         return read_answers(await self._transport.call("AnswerMany", request, self._time(timeout_s)))
 
-    async def answer_many(
+    def answer_many(
         self,
         pairs: Iterable[tuple[str, str]],
         *,
@@ -76,21 +106,43 @@ class AsyncClient:
         progress: Progress | None = None,
         timeout_s: float | None = None,
         **asked: Unpack[Asked],
-    ) -> list[Answer | ClientError]:
-        """Answer many questions, each about its own context, as ``Client.answer_many`` does."""
+    ) -> Coroutine[Any, Any, list[Answer | ClientError]]:
+        """Answer many questions, each about its own context, a pair of context and question each.
+
+        Up to ``concurrency`` are on their way at a time. One that fails does not end the call: its error is the result.
+        ``progress`` is called with 1 for each that is done, as ``tqdm(total=len(pairs)).update`` is; all else is as of
+        ``answer``, for each question.
+
+        Raises:
+            ValueError: the concurrency is below 1.
+            InvalidRequestError: what is asked for is an empty list, or a string where a list belongs.
+        """
         given = in_tuples(asked)
-        return await do_many(
-            lambda pair: self.answer(*pair, timeout_s=timeout_s, **given), pairs, concurrency, progress
-        )
+
+        async def ask(client: Self, pair: tuple[str, str]) -> Answer:
+            return await client.answer(*pair, timeout_s=timeout_s, **given)
+
+        return self.do_many(ask, pairs, concurrency=concurrency, progress=progress)
 
     async def fill_record(
         self, context: str, schema: Schema, *, timeout_s: float | None = None, **asked: Unpack[AskedRecord]
     ) -> Record:
-        """Fill a record of named fields from a text, as ``Client.fill_record`` does."""
+        """Fill a record of named fields from a text, each value with its place in the text.
+
+        Args:
+            schema: a JSON Schema of an object, or a class that has ``model_json_schema()``, such as a model of
+                pydantic. ``ask`` in a field is its question; without it the question is made from ``description``, or
+                from the name and the type.
+            asked: what else is asked for, as ``AskedRecord`` says.
+
+        Raises:
+            InvalidRequestError: the schema is not supported; the message names the field.
+            ClientError: there is no record; the class says whose fault it is.
+        """
         request = record_document(context, schema, **asked)
         return read(Record, await self._transport.call("FillRecord", request, self._time(timeout_s)))
 
-    async def fill_records(
+    def fill_records(
         self,
         texts: Iterable[str],
         schema: Schema,
@@ -99,15 +151,36 @@ class AsyncClient:
         progress: Progress | None = None,
         timeout_s: float | None = None,
         **asked: Unpack[AskedRecord],
-    ) -> list[Record | ClientError]:
-        """Fill a record from each of many texts, as ``Client.fill_records`` does."""
+    ) -> Coroutine[Any, Any, list[Record | ClientError]]:
+        """Fill a record from each of many texts, several at a time; an error takes the place of a record.
+
+        >>> client.fill_records(mails, Ticket, progress=tqdm(total=len(mails)).update)
+
+        All else is as of ``fill_record`` and ``answer_many``.
+        """
         checked = record_document("", schema, **asked)["schema"]
-        return await do_many(
-            lambda text: self.fill_record(text, checked, timeout_s=timeout_s), texts, concurrency, progress
-        )
+
+        async def fill(client: Self, text: str) -> Record:
+            return await client.fill_record(text, checked, timeout_s=timeout_s)
+
+        return self.do_many(fill, texts, concurrency=concurrency, progress=progress)
+
+    def do_many(
+        self,
+        do: Callable[[Self, ItemT], Awaitable[T]],
+        items: Iterable[ItemT],
+        *,
+        concurrency: int = DEFAULT_CONCURRENCY,
+        progress: Progress | None = None,
+    ) -> Coroutine[Any, Any, list[T | ClientError]]:
+        """Do what this client can for many items, several at a time; an error takes the place of a result."""
+        if concurrency < 1:
+            raise ValueError(f"concurrency is {concurrency}; it must be at least 1")
+        given = list(items)  # before any is asked: a fault of the caller's own iterable asks nothing
+        return _do_all(partial(do, self), given, concurrency, progress)
 
     async def get_model(self, *, timeout_s: float | None = None) -> Model:
-        """Describe the served model and its limits, as ``Client.get_model`` does."""
+        """Describe the served model and its limits."""
         return read_model(await self._transport.call("GetModel", {}, self._time(timeout_s)))
 
     def _time(self, timeout_s: float | None) -> float:
@@ -125,15 +198,11 @@ class AsyncClient:
         await self.close()
 
 
-async def do_many(
-    do: Callable[[ItemT], Awaitable[T]], items: Iterable[ItemT], concurrency: int, progress: Progress | None
+async def _do_all(
+    do: Callable[[ItemT], Awaitable[T]], items: Sequence[ItemT], concurrency: int, progress: Progress | None
 ) -> list[T | ClientError]:
-    """Do something for all items, several at a time, in their order; an error takes the place of a result."""
-    if concurrency < 1:
-        raise ValueError(f"concurrency is {concurrency}; it must be at least 1")
-    given = list(items)  # before any is asked: a fault of the caller's own iterable asks nothing
-    waiting = iter(enumerate(given))
-    results: list[Any] = [None] * len(given)
+    waiting = iter(enumerate(items))
+    results: list[Any] = [None] * len(items)
 
     async def work() -> None:
         for i, item in waiting:
@@ -146,7 +215,7 @@ async def do_many(
 
     try:
         async with asyncio.TaskGroup() as group:
-            for _ in range(min(concurrency, len(given))):
+            for _ in range(min(concurrency, len(items))):
                 group.create_task(work())
     except BaseExceptionGroup as group_error:
         raise group_error.exceptions[0] from None

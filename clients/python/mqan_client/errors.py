@@ -1,23 +1,14 @@
-"""Errors of the client.
+"""Errors of the client: the class says whose fault it is that there is no answer."""
 
-ClientError
- +- InvalidRequestError     the request cannot be answered as it is; the message says why and how to fix it
- +- UnauthenticatedError    the server asks for an API key and did not get one that it knows
- +- OverloadedError         the server is full, retries included
- +- UnavailableError        the server cannot be reached, is starting or is draining, retries included
- +- DeadlineExceededError   no answer in time
- +- ServerError             the server failed, or what answers is no mqan server
-"""
-
+from functools import partial
 from typing import Any
 
 
 class ClientError(Exception):
     """Base of every error of the client.
 
-    Attributes:
-        code: stable code of the cause, for example ``context_too_long``.
-        request_id: names the request in the server's log; None where the server was not reached.
+    Its code is that of the cause, for example ``context_too_long``, and stays; its request id names the request in the
+    server's log, and is None where the server was not reached.
     """
 
     retry_after_s: int | None = None  # as the server asks
@@ -29,11 +20,8 @@ class ClientError(Exception):
         self.request_id = request_id
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _made_again, (type(self), self.message, self.code, self.request_id), self.__dict__
-
-
-def _made_again(kind: type[ClientError], message: str, code: str, request_id: str | None) -> ClientError:
-    return kind(message, code=code, request_id=request_id)
+        made_again = partial(type(self), self.message, code=self.code, request_id=self.request_id)
+        return made_again, (), self.__dict__
 
 
 class InvalidRequestError(ClientError, ValueError):

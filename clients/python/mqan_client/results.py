@@ -194,43 +194,31 @@ class ParsedState:
 class Answer:
     """An answer that says where each of its words came from.
 
-    Attributes:
-        probability: product of the probabilities of its tokens and, unless ``truncated``, of its end; of a chosen label
-            its own, and with ``multiple`` that of every label being judged rightly; mapped to how often such answers
-            were right where the model holds such a map.
-        spans: neighbouring copied tokens, merged into quotations, in order.
-        truncated: whether it was cut at the limit of tokens.
-        confidence: of choices, the best one's probability; of no answer, that there is none; else ``probability``.
-        none: how likely it is that the text does not say, or that none of the choices is right.
-        choices: in the order in which they were given, also where the question lists them; empty for a free answer.
-        chosen: the labels that hold; several only with ``multiple``.
-        expected: expected value of a scale, its lowest level being 1; None without one.
-        windows: windows of the context that were read.
-        places: with ``all``, every place that answers, in the order of the text.
-        alternatives: the next best quotations, the likeliest first.
-        adapter: that decided between the choices.
-        parsed: what the answer was read as; None where it is not of that form, as ``parse_error`` says.
+    Its probability is the product of those of its tokens and, unless it is ``truncated``, of its end; of a chosen label
+    its own, and with ``multiple`` that of every label being judged rightly; mapped to how often such answers were right
+    where the model holds such a map. Its confidence is, of choices, the best one's probability; of no answer, that
+    there is none; else the probability.
     """
 
     text: str = field(metadata={"name": "answer"})
     probability: float
     tokens: tuple[AnswerToken, ...]
-    spans: tuple[AnswerSpan, ...]
-    truncated: bool
+    spans: tuple[AnswerSpan, ...]  # neighbouring copied tokens, merged into quotations, in order
+    truncated: bool  # cut at the limit of tokens
     model: ModelVersion
     answered: bool = True
     confidence: float = 0.0
-    none: float = 0.0
-    choices: tuple[ChoiceProbability, ...] = ()
-    chosen: tuple[str, ...] = ()
-    expected: float | None = None
-    windows: int = 1
-    places: tuple[Place, ...] = ()
-    alternatives: tuple[Alternative, ...] = ()
+    none: float = 0.0  # how likely it is that the text does not say, or that none of the choices is right
+    choices: tuple[ChoiceProbability, ...] = ()  # in the order given, also where the question lists them
+    chosen: tuple[str, ...] = ()  # the labels that hold; several only with ``multiple``
+    expected: float | None = None  # value of a scale, its lowest level being 1
+    windows: int = 1  # of the context that were read
+    places: tuple[Place, ...] = ()  # with ``all``, every place that answers, in the order of the text
+    alternatives: tuple[Alternative, ...] = ()  # the next best quotations, the likeliest first
     steps: tuple[Step, ...] = ()
     parsed: ParsedQuery | ParsedState | None = None
-    parse_error: str | None = None
-    adapter: AdapterVersion | None = field(default=None, metadata={"absent": True})
+    parse_error: str | None = None  # why the answer is not of that form
+    adapter: AdapterVersion | None = field(default=None, metadata={"absent": True})  # that decided between the choices
 
     def citations(self, document_title: str | None = None, document_index: int = 0) -> list[dict[str, Any]]:
         """Return the quotations of the context in the shape of Anthropic's citations (``char_location``).
@@ -277,40 +265,29 @@ class Normalized:
 
 @dataclass(frozen=True, slots=True)
 class RecordField:
-    """A field of a record, and what the text says of it.
+    """A field of a record, and what the text says of it."""
 
-    Attributes:
-        value: as the record has it; None where there is none, and an empty list of an array.
-        text: the quotation, or the label; also where it has no value of the field's type, as ``reason`` says.
-        spans: of an array of strings each place; of labels and of yes and no the words that decide for them.
-        probability: how sure the model is of the quotation, the label or the list of labels, or that the text has none.
-        normalized: what a library made of the quotation; None of types that none is asked for.
-    """
-
-    value: Any
-    text: str
-    spans: tuple[AnswerSpan, ...]
+    value: Any  # as the record has it; None where there is none, and an empty list of an array
+    text: str  # the quotation, or the label; also where it has no value of the field's type, as ``reason`` says
+    spans: tuple[AnswerSpan, ...]  # of an array each place; of labels, yes and no the words that decide for them
     answered: bool
-    probability: float
+    probability: float  # of the quotation, the label or the list of labels, or that the text has none
     question: str
-    normalized: Normalized | None
+    normalized: Normalized | None  # what a library made of the quotation; None of types that none is asked for
     reason: str | None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Record:
-    """A record of a text.
+    """A record of a text, as its schema has it.
 
-    Attributes:
-        values: the record, as its schema has it. A field without a value is None where the schema allows null, an empty
-            list where it is an array, and left out otherwise.
-        missing: names of the fields without a value.
-        fields: each field of the schema by its name, in the schema's order.
+    A field without a value is None where the schema allows null, an empty list where it is an array, and left out
+    otherwise.
     """
 
     values: dict[str, Any] = field(metadata={"name": "record"})
-    missing: tuple[str, ...]
-    fields: dict[str, RecordField]
+    missing: tuple[str, ...]  # names of the fields without a value
+    fields: dict[str, RecordField]  # all of the schema, in its order
     model: ModelVersion
 
     def __str__(self) -> str:

@@ -11,13 +11,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from mqan_client.documents import Document, read
-from mqan_client.errors import (
-    ClientError,
-    DeadlineExceededError,
-    OverloadedError,
-    UnavailableError,
-    unsendable,
-)
+from mqan_client.errors import ClientError, DeadlineExceededError, OverloadedError, UnavailableError, unsendable
 from mqan_client.results import Answer, StreamedWord
 
 _DEFAULT_PORTS = {"grpc": 9000, "grpcs": 443}
@@ -28,19 +22,12 @@ _LONGEST_S = 2e6
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """When to ask again. A question always gets the same answer, so it may be asked twice.
+    """When to ask again. A question always gets the same answer, so it may be asked twice."""
 
-    Attributes:
-        max_attempts: most attempts of one call, the first included.
-        initial_s: longest wait before the second attempt.
-        max_s: longest wait before any attempt; what the server asks for, cut to as much, comes on top.
-        factor: growth of the longest wait from attempt to attempt.
-    """
-
-    max_attempts: int = 5
-    initial_s: float = 0.1
-    max_s: float = 2.0
-    factor: float = 2.0
+    max_attempts: int = 5  # of one call, the first included
+    initial_s: float = 0.1  # longest wait before the second attempt
+    max_s: float = 2.0  # longest wait before any attempt; what the server asks for, cut to as much, comes on top
+    factor: float = 2.0  # growth of the longest wait from attempt to attempt
 
     def longest_wait_s(self, num_attempts: int) -> float:
         """Return the longest wait after so many attempts."""
