@@ -41,8 +41,8 @@ from mqan_core.text.vocab import END_ID, NUM_SPECIAL
 from mqan_data.mixture import validation_examples
 from mqan_export.int8 import quantise_reader, quantise_step
 from mqan_export.parity import NO_EXAMPLES, Parity, agreement, check_parity, check_words_reader
-from mqan_export.reader_graphs import EmbeddingsGraph, PiecesGraph, trace_embeddings, trace_pieces, trace_words
-from mqan_export.step_graph import TableStep, round_generator, trace_step
+from mqan_export.reader_graphs import PiecesGraph, trace_embeddings, trace_pieces, trace_words
+from mqan_export.step_graph import Table, TableStep, round_generator, trace_step
 from mqan_export.trace import WORDS_OPSET, as_half, save_graph
 from mqan_runtime.engine import Engine
 from mqan_runtime.session import Precision
@@ -77,16 +77,9 @@ class PiecesModel:
             evidence_width=EVIDENCE_WIDTH,
             **_decoder_sizes(network.config),
         )
-        graphs: Mapping[Device, Graphs] = {"cuda": FLOAT32}
+        most = network.config.max_positions
         return Manifest(
-            name,
-            version,
-            "pieces",
-            sizes,
-            network.config.max_positions,
-            graphs,
-            training=training,
-            has_text_vector=True,
+            name, version, "pieces", sizes, most, {"cuda": FLOAT32}, training=training, has_text_vector=True
         )
 
     def write(self, folder: Path) -> None:
@@ -98,7 +91,7 @@ class PiecesModel:
         save_graph(folder / FLOAT32.reader, trace_pieces(PiecesGraph(network)))
         step = TableStep(network.decoder, generator_inputs)
         save_graph(folder / FLOAT32.decoder_step, trace_step(step))
-        self._generator_inputs = step.table()
+        self._generator_inputs = step.inputs.whole()
         lists = {"pieces": vocabulary.pieces[NUM_SPECIAL:], "word_pieces": layout.word_pieces.pieces}
         (folder / VOCABULARY).write_text(json.dumps(lists, ensure_ascii=False), encoding="utf-8")
 
@@ -108,11 +101,7 @@ class PiecesModel:
         return answer_batch(*given, self._generator_inputs)
 
     def quantise(self, folder: Path, exact: Engine, examples: Sequence[Example]) -> None:
-        """Write the graphs with 8-bit products, their scales measured on examples that the bundle in float32 answers.
-
-        Raises:
-            ValueError: the bundle is larger than one may be, or no example can be read.
-        """
+        """Write the graphs with 8-bit products, scaled by what the bundle in float32 reads of examples."""
         save_graph(folder / INT8.reader, quantise_reader(self.trained, examples))
         if self._generator_inputs is None:
             raise RuntimeError("the float32 graphs come first")
@@ -157,13 +146,7 @@ class WordsModel:
 
 
 def export_bundle(
-    checkpoint: Checkpoint,
-    folder: Path,
-    examples: Sequence[Example],
-    *,
-    name: str,
-    version: str,
-    model_card: str,
+    checkpoint: Checkpoint, folder: Path, examples: Sequence[Example], *, name: str, version: str, model_card: str
 ) -> Parity:
     """Write a bundle and check that it computes what the checkpoint does; the manifest is written only if it does.
 
@@ -177,43 +160,10 @@ def export_bundle(
             there are no examples, or the network is an ablation of the paper's table 2.
         BundleError: the name or the version cannot be those of a bundle; nothing is written.
     """
-    recipe = checkpoint.recipe
-    training = {"recipe": recipe.name, "steps": checkpoint.step}
-    model: PiecesModel | WordsModel
-    if isinstance(recipe.reader, PiecesConfig):
-        model = PiecesModel(load_trained(checkpoint))
-        training |= {"batch_pieces": recipe.batch_size, "model": recipe.pieces.decoder.model_dump()}
-    else:
-        config = recipe.words.model
-        if not (config.coattention and config.question_pointer):
-            raise ValueError(
-                "ablations of the paper's table 2 (model.coattention or model.question_pointer is false) are not "
-                "exported: score the checkpoint itself with `mqan evaluate --checkpoint`"
-            )
-        network = load_network(checkpoint)
-        round_weights(network)
-        model = WordsModel(network)
-        training["model"] = asdict(config)
-    training |= {name: value for name, value in checkpoint.training.items() if name != "tasks_before"}
-    training["tasks"] = checkpoint.all_tasks()
-    if (began := Path(str(training.get("began_from", "")))).is_absolute():  # a folder of this machine
-        training["began_from"] = "/".join(began.parts[-2:])
-    return write_bundle(model, folder, examples, name=name, version=version, model_card=model_card, training=training)
-
-
-def write_bundle(
-    model: PiecesModel | WordsModel,
-    folder: Path,
-    examples: Sequence[Example],
-    *,
-    name: str,
-    version: str,
-    model_card: str,
-    training: Mapping[str, object],
-) -> Parity:
     check_names(name, version)
     if not examples:
         raise ValueError(NO_EXAMPLES)
+    model, training = _model_of(checkpoint)
     folder = folder.resolve()  # a name to put another beside it; "." has none
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MANIFEST).unlink(missing_ok=True)
@@ -242,6 +192,30 @@ def write_bundle(
     return report
 
 
+def _model_of(checkpoint: Checkpoint) -> tuple[PiecesModel | WordsModel, dict[str, Any]]:
+    recipe = checkpoint.recipe
+    training: dict[str, Any] = {"recipe": recipe.name, "steps": checkpoint.step}
+    if isinstance(recipe.reader, PiecesConfig):
+        model: PiecesModel | WordsModel = PiecesModel(load_trained(checkpoint))
+        training |= {"batch_pieces": recipe.batch_size, "model": recipe.pieces.decoder.model_dump()}
+    else:
+        config = recipe.words.model
+        if not (config.coattention and config.question_pointer):
+            raise ValueError(
+                "ablations of the paper's table 2 (model.coattention or model.question_pointer is false) are not "
+                "exported: score the checkpoint itself with `mqan evaluate --checkpoint`"
+            )
+        network = load_network(checkpoint)
+        round_weights(network)
+        model = WordsModel(network)
+        training["model"] = asdict(config)
+    training |= {name: value for name, value in checkpoint.training.items() if name != "tasks_before"}
+    training["tasks"] = checkpoint.all_tasks()
+    if (began := Path(str(training.get("began_from", "")))).is_absolute():  # a folder of this machine
+        training["began_from"] = "/".join(began.parts[-2:])
+    return model, training
+
+
 @torch.no_grad()
 def round_weights(network: nn.Module) -> None:
     """Round all weights of a network to numbers that float16 holds, in place; refuse those that are too large."""
@@ -252,15 +226,15 @@ def round_weights(network: nn.Module) -> None:
         parameter.copy_(rounded)
 
 
-def round_network(network: PretrainedNetwork) -> EmbeddingsGraph:
-    """Round a network's weights in place to those that its float32 graphs hold; return the graph of its pieces."""
+def round_network(network: PretrainedNetwork) -> Table:
+    """Round a network's weights in place to those that its float32 graphs hold; return the vectors of its pieces."""
     round_weights(network)
     round_generator(network.decoder)
-    embeddings = EmbeddingsGraph(network.bert.pieces.weight)
+    vectors = Table(network.bert.pieces.weight)
     with torch.no_grad():
         network.decoder.positions.copy_(network.decoder.positions.half())
-        network.bert.pieces.weight.copy_(embeddings.table())
-    return embeddings
+        network.bert.pieces.weight.copy_(vectors.whole())
+    return vectors
 
 
 def validation_mixture(recipe: Recipe, data: Path, number: int) -> list[Example]:

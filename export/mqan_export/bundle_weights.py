@@ -81,15 +81,10 @@ def _reader(found: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     num_layers = 1 + max(int(name.split(".")[1]) for name in named if name.startswith("layers."))
     products = ("inputs", "attention_output", "inner", "outer")
     names = [f"layers.{layer}.{product}.weight" for layer in range(num_layers) for product in products]
-    is_older = "similarity.weight" not in named  # made before choices were compared with the text
-    has_evidence = "evidence.bias" in named
-    names += ["word.weight", "span.weight", *([] if is_older else ["similarity.map.weight"]), "projection.weight"]
-    names += ["evidence.weight"] if has_evidence else []
+    names += ["word.weight", "span.weight", "similarity.map.weight", "projection.weight"]
+    names += ["evidence.weight"] if "evidence.bias" in named else []
     named |= dict(zip(names, _unnamed(found), strict=True))
     weights: dict[str, np.ndarray] = {}
-    if is_older:  # the same answers as before
-        width = named["span.weight"].shape[1]
-        weights = {"similarity.weight": np.zeros(()), "similarity.map.weight": np.zeros((width, width))}
     for name, array in named.items():
         if ".inputs." in name:
             for part, own in zip(("query", "key", "value"), np.split(array, 3), strict=True):

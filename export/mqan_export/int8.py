@@ -27,8 +27,9 @@ from mqan_core.ask.request import read_request
 from mqan_core.errors import InputError
 from mqan_core.example import Example
 from mqan_export.parity import readable
-from mqan_export.reader_graphs import EmbeddingsGraph, PiecesGraph, trace_pieces
-from mqan_export.step_graph import TableStep, trace_step
+from mqan_export.reader_graphs import PiecesGraph, trace_pieces
+from mqan_export.step_graph import Table, TableStep, trace_step
+from mqan_export.trace import without_notes
 from mqan_runtime.engine import Engine
 from mqan_runtime.graphs import PIECES_INPUTS
 from mqan_runtime.readers import padded_windows
@@ -136,7 +137,12 @@ def _quantised(model: onnx.ModelProto, inputs: Sequence[Inputs]) -> onnx.ModelPr
             extra_options={"OpTypesToExcludeOutputQuantization": _PRODUCTS},
         )
         _fuse(quantised, fused)
-        return fold_into_products(_plain(onnx.load(fused)))
+        model = onnx.load(fused)
+        used = {node.domain for node in model.graph.node}
+        kept = [opset for opset in model.opset_import if opset.domain in used or not opset.domain]
+        del model.opset_import[:]
+        model.opset_import.extend(kept)
+        return fold_into_products(without_notes(model))
 
 
 def _some(examples: Sequence[Example]) -> Sequence[Example]:
@@ -144,7 +150,7 @@ def _some(examples: Sequence[Example]) -> Sequence[Example]:
 
 
 def _first_windows(trained: Trained, examples: Sequence[Example]) -> list[Inputs]:
-    embeddings = EmbeddingsGraph(trained.network.bert.pieces.weight)
+    embeddings = Table(trained.network.bert.pieces.weight)
     found = []
     for example in _some(examples):
         try:
@@ -226,19 +232,6 @@ def _fuse(quantised: Path, fused: Path) -> None:
     onnxruntime.InferenceSession(
         str(quantised), options, providers=["CPUExecutionProvider"], disabled_optimizers=["SkipLayerNormFusion"]
     )
-
-
-def _plain(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a graph without what it does not use: names of other domains, notes, shapes of what is in between."""
-    used = {node.domain for node in model.graph.node}
-    kept = [opset for opset in model.opset_import if opset.domain in used or not opset.domain]
-    del model.opset_import[:]
-    model.opset_import.extend(kept)
-    for node in model.graph.node:
-        del node.metadata_props[:]
-    del model.graph.value_info[:]
-    del model.metadata_props[:]
-    return model
 
 
 def fold_into_products(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -23,24 +23,9 @@ def bilstm(x_BTI: Tensor, lengths_B: Tensor, w_2GI: Tensor, r_2GK: Tensor, b_2G:
     """Run a bidirectional LSTM over right-padded rows; [B, T, 2 K], 0 beyond a row's length.
 
     Weights are in the layout of the ONNX operator: directions, gates in the order i o f g, biases of input and
-    recurrence one after the other. Runs step by step: a reference, not meant to be fast.
+    recurrence one after the other. It is there to be traced, not to be run in torch.
     """
-    batch, num_steps = x_BTI.shape[:2]
-    width = r_2GK.shape[2]
-    output = x_BTI.new_zeros(batch, num_steps, 2 * width)
-    for direction in range(2):
-        bias = b_2G[direction][: 4 * width] + b_2G[direction][4 * width :]
-        h = cell = x_BTI.new_zeros(batch, width)
-        steps = range(num_steps) if direction == 0 else reversed(range(num_steps))
-        for t in steps:
-            i, o, f, g = (x_BTI[:, t] @ w_2GI[direction].T + h @ r_2GK[direction].T + bias).chunk(4, dim=1)
-            new_cell = torch.sigmoid(f) * cell + torch.sigmoid(i) * torch.tanh(g)
-            new_h = torch.sigmoid(o) * torch.tanh(new_cell)
-            inside = (t < lengths_B)[:, None]
-            h, cell = torch.where(inside, new_h, h), torch.where(inside, new_cell, cell)
-            part = output[:, t, direction * width : (direction + 1) * width]
-            part.copy_(torch.where(inside, new_h, torch.zeros_like(new_h)))
-    return output
+    raise NotImplementedError
 
 
 @bilstm.register_fake

@@ -7,15 +7,14 @@ H heads.
 import copy
 from typing import Final
 
-import numpy as np
 import onnx
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from mqan_core.text.layout import SHARED
-from mqan_core.text.vectors import quantize_rows
 from mqan_export.lstm import replace_bilstms, translation_table
+from mqan_export.step_graph import Table
 from mqan_export.trace import WORDS_OPSET, examples_of, traced
 from mqan_runtime.graphs import (
     EMBEDDINGS_INPUTS,
@@ -33,26 +32,6 @@ from mqan_training.model.similarity import mean_of_text
 from mqan_training.piece_batches import MOST_PIECES
 
 _HIDDEN: Final = -1e4  # is added to the scores of pieces that are not attended to
-
-
-class EmbeddingsGraph(nn.Module):
-    """The graph ``embeddings.onnx``: ids of word pieces -> their vectors, 8-bit with one scale a row."""
-
-    rows: Tensor
-    scales: Tensor
-
-    def __init__(self, vectors_VM: Tensor) -> None:
-        super().__init__()
-        rows, scales = quantize_rows(vectors_VM.detach().numpy().astype(np.float32))
-        self.register_buffer("rows", torch.from_numpy(rows))
-        self.register_buffer("scales", torch.from_numpy(scales))
-
-    def forward(self, pieces: Tensor) -> Tensor:
-        """Return the vectors of pieces of any shape, [..., M]."""
-        return self.rows[pieces].float() * self.scales[pieces][..., None]
-
-    def table(self) -> Tensor:
-        return self.forward(torch.arange(len(self.scales)))
 
 
 class ReaderLayer(nn.Module):
@@ -197,8 +176,9 @@ class WordsGraph(nn.Module):
         )
 
 
-def trace_embeddings(graph: EmbeddingsGraph) -> onnx.ModelProto:
-    return traced(graph, (torch.zeros(2, 11, dtype=torch.int64),), EMBEDDINGS_INPUTS, list(EMBEDDINGS_OUTPUTS))
+def trace_embeddings(vectors: Table) -> onnx.ModelProto:
+    """Trace the graph ``embeddings.onnx``: ids of word pieces -> their vectors."""
+    return traced(vectors, (torch.zeros(2, 11, dtype=torch.int64),), EMBEDDINGS_INPUTS, list(EMBEDDINGS_OUTPUTS))
 
 
 def trace_pieces(graph: PiecesGraph) -> onnx.ModelProto:

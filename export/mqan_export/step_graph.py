@@ -17,53 +17,59 @@ from mqan_training.model.greedy import GreedyStep, LoopState, SlotBatch
 from mqan_training.model.tie import Span
 
 
-class TableStep(GreedyStep):
-    """A step that looks the generator's words up in an 8-bit table with one scale a row.
-
-    If it is compact, the generator's weights, rounded by ``round_generator``, are stored in 8 bits, too.
-    """
+class Table(nn.Module):
+    """Rows of numbers, stored in 8 bits with one scale a row."""
 
     rows: Tensor
     scales: Tensor
+
+    def __init__(self, rows_VM: Tensor) -> None:
+        super().__init__()
+        rows, scales = quantize_rows(rows_VM.detach().numpy().astype(np.float32))
+        self.register_buffer("rows", torch.from_numpy(rows))
+        self.register_buffer("scales", torch.from_numpy(scales))
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Return rows by their ids of any shape, [..., M]."""
+        return self.rows[ids].float() * self.scales[ids][..., None]
+
+    def whole(self) -> Tensor:
+        return self.rows.float() * self.scales[:, None]
+
+
+class TableStep(GreedyStep):
+    """A step that looks the generator's words up in a table.
+
+    If it is compact, the generator's weights, rounded by ``round_generator``, are stored in one, too.
+    """
 
     def __init__(self, decoder: Decoder, generator_inputs_VD: Tensor, *, is_compact: bool = True) -> None:
         super().__init__(copy.deepcopy(decoder).eval(), END_ID)
         if is_compact:
             self.decoder.generator = _TableLinear(self.decoder.generator)  # type: ignore[assignment]
-        rows, scales = quantize_rows(generator_inputs_VD.detach().numpy().astype(np.float32))
-        self.register_buffer("rows", torch.from_numpy(rows))
-        self.register_buffer("scales", torch.from_numpy(scales))
-
-    def table(self) -> Tensor:
-        return self.rows.float() * self.scales[:, None]
+        self.inputs = Table(generator_inputs_VD)
 
     def piece_inputs(self, request: SlotBatch, piece_B: Tensor) -> Tensor:
-        return self.rows.index_select(0, piece_B).float() * self.scales.index_select(0, piece_B)[:, None]
+        rows, scales = self.inputs.rows, self.inputs.scales
+        return rows.index_select(0, piece_B).float() * scales.index_select(0, piece_B)[:, None]  # one Gather each
 
 
-class _TableLinear(nn.Module):
-    """The generator's product, with weights stored in 8 bits with one scale an output."""
-
-    rows: Tensor
-    scales: Tensor
+class _TableLinear(Table):
+    """The generator's product."""
 
     def __init__(self, linear: nn.Linear) -> None:
-        super().__init__()
-        rows, scales = quantize_rows(linear.weight.detach().numpy())
-        self.register_buffer("rows", torch.from_numpy(rows))
-        self.register_buffer("scales", torch.from_numpy(scales))
+        super().__init__(linear.weight)
         self.bias = linear.bias
 
     def forward(self, x: Tensor) -> Tensor:
-        mapped: Tensor = nn.functional.linear(x, self.rows.float() * self.scales[:, None], self.bias)
+        mapped: Tensor = nn.functional.linear(x, self.whole(), self.bias)
         return mapped
 
 
 @torch.no_grad()
 def round_generator(decoder: Decoder) -> None:
-    """Round the generator's weights to what 8 bits with one scale an output hold, in place."""
-    rows, scales = quantize_rows(decoder.generator.weight.detach().numpy())
-    decoder.generator.weight.copy_(torch.from_numpy(rows * scales[:, None]))
+    """Round the generator's weights in place to what a table holds."""
+    decoder.generator.weight.copy_(Table(decoder.generator.weight).whole())
 
 
 class StepGraph(nn.Module):

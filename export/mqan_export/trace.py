@@ -74,8 +74,12 @@ def traced(
         )
     if program is None:
         raise RuntimeError("torch.onnx.export returned no program")
-    model = program.model_proto
-    for node in model.graph.node:  # source locations: large, and they name this machine's paths
+    return without_notes(program.model_proto)
+
+
+def without_notes(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Take away what a graph does not use: places in sources, which name this machine's paths, and inner shapes."""
+    for node in model.graph.node:
         del node.metadata_props[:]
     del model.graph.value_info[:]
     del model.metadata_props[:]
