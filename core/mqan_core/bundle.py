@@ -28,15 +28,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_safetensors
 
 from mqan_core.errors import BundleError
-from mqan_core.manifest import (
-    MANIFEST,
-    MAX_FILE_BYTES,
-    VECTORS,
-    VOCABULARY,
-    FileEntry,
-    Manifest,
-    parse_manifest,
-)
+from mqan_core.manifest import MANIFEST, MAX_FILE_BYTES, VECTORS, VOCABULARY, FileEntry, Manifest, parse_manifest
 from mqan_core.text.vectors import FloatArray, WordVectors
 from mqan_core.text.vocab import Vocabulary
 from mqan_core.text.word_pieces import WordPieces

@@ -1,11 +1,4 @@
-"""Errors raised by the core.
-
-MqanError
- +- InputError    the caller's context, question or options cannot be answered
- +- BundleError   a bundle on disk is damaged, incomplete or of an unknown version
- +- FormError     an answer is not of the form that it is to be read in
- +- EngineFailedError   an engine has failed for good; its process is to be replaced
-"""
+"""Errors raised by the core."""
 
 _MAX_LINE = 600  # characters
 

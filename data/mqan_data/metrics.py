@@ -14,8 +14,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from mqan_core.example import Example
-from mqan_core.forms.folding import fold
-from mqan_core.forms.state_change import read_state_change
+from mqan_core.forms.grammars import fold, read_state_change
 from mqan_core.text.tokens import INVISIBLE
 from mqan_data.queries import Table, execute, gold_query, read_query
 

@@ -1,7 +1,7 @@
 """WikiSQL's queries written as text, read back and run, to train on and to judge.
 
-The grammar is ``mqan_core.forms.sql``. Queries run as in the published evaluator (Zhong et al. 2017): in sqlite, in
-memory. Texts are compared in lower case; in a column of type ``real`` a condition's value is read as a number.
+The grammar is ``mqan_core.forms.grammars``. Queries run as in the published evaluator (Zhong et al. 2017): in sqlite,
+in memory. Texts are compared in lower case; in a column of type ``real`` a condition's value is read as a number.
 """
 
 import re
@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mqan_core.errors import FormError
-from mqan_core.forms.folding import fold
-from mqan_core.forms.sql import AFTER_COLUMNS, AGGREGATIONS, BEFORE_COLUMNS, KEY_WORDS, OPERATORS, find_query
+from mqan_core.forms.grammars import AFTER_COLUMNS, AGGREGATIONS, BEFORE_COLUMNS, KEY_WORDS, OPERATORS, find_query, fold
 
 _NUMBER = re.compile(r"[-+]?\d*\.\d+|\d+")
 _RUNNABLE = frozenset({"=", ">", "<"})  # "op" stands for an operator that the dataset never uses

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqan_core.answer.types import Answer, AnswerToken, Masses, Source, Span, compose
-from mqan_core.text.tokens import INVISIBLE, tokenize
+from mqan_core.text.tokens import INVISIBLE, read_tokens
 
 MASSES = Masses(context=0.5, question=0.25, vocabulary=0.25)
 
@@ -30,7 +30,7 @@ def generated(piece: str) -> AnswerToken:
 
 
 def copied(source: Source, text: str, first: int, num_tokens: int = 1) -> list[AnswerToken]:
-    tokens = [token for token in tokenize(text) if token.piece.strip()][first : first + num_tokens]
+    tokens = read_tokens(text)[first : first + num_tokens]
     return [
         AnswerToken(text[token.start : token.end], token.piece, 0.5, source, MASSES, Span(token.start, token.end))
         for token in tokens

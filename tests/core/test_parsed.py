@@ -10,8 +10,8 @@ from sqlglot import exp
 
 from mqan_core.answer.types import Answer, AnswerToken, Masses, ParsedQuery, ParsedState, Source, Span, compose
 from mqan_core.errors import FormError
+from mqan_core.forms.grammars import read_header
 from mqan_core.forms.parsed import DIALOGUE_STATE, SQL, parse_answer
-from mqan_core.forms.sql import read_header
 from mqan_core.text.tokens import read_tokens
 from mqan_data.queries import write_table
 from tests.timing import is_within

@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqan_core.forms.folding import FoldedText, fold
-from mqan_core.forms.state_change import read_state_change
+from mqan_core.forms.grammars import FoldedText, fold, read_state_change
 from mqan_data.formats.dialogues import write_state_change
 
 NAMES = st.text("abc İΣ.-", min_size=1).filter(str.strip).map(lambda name: " ".join(name.split()))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqan_core.forms.sql import AGGREGATIONS, OPERATORS
+from mqan_core.forms.grammars import AGGREGATIONS, OPERATORS
 from mqan_data.queries import Query, gold_query, read_query, write_query
 
 HEADER = ["Ship", "Year", "Year built", "Max speed", "Speed"]

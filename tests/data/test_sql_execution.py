@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mqan_core.example import Example
-from mqan_core.forms.sql import read_header
+from mqan_core.forms.grammars import read_header
 from mqan_data.metrics import score
 from mqan_data.queries import Query, Table, execute, gold_query, read_query
 from mqan_data.tasks import task_named

@@ -14,9 +14,7 @@ from mqan_core.answer.streaming import WordStream
 from mqan_core.answer.types import Answer, AnswerSpan, Condition, ParsedQuery, ParsedState, ParsedValue, compose
 from mqan_core.ask.options import Options
 from mqan_core.errors import FormError, InputError
-from mqan_core.forms.folding import Part, fold, shown
-from mqan_core.forms.sql import find_query, read_header
-from mqan_core.forms.state_change import read_state_change
+from mqan_core.forms.grammars import Part, find_query, fold, read_header, read_state_change, shown
 
 SQL: Final = "sql"
 DIALOGUE_STATE: Final = "dialogue_state"

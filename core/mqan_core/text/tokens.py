@@ -1,14 +1,14 @@
 """Reversible tokens with their place in the caller's string.
 
-The tokens are those of RevTok (Bradbury 2018, word level, no decapitalisation), the paper's tokenizer. A space is a
-marker for half a space: between a word and its neighbour each side carries one, so that joining the pieces and
-halving every run of spaces gives back the input exactly. The pieces equal the revtok package's for every string without
-invisible characters; this module adds the span of each piece, and does without the package's undeclared dependency and
-reserved code point.
+The tokens are those of RevTok (Bradbury 2018, word level, no decapitalisation), the paper's tokenizer, without those
+of white space alone. A space is a marker for half a space: between a word and its neighbour each side carries one, so
+that joining the pieces and halving every run of spaces gives back the input. The pieces equal the revtok package's for
+every string without invisible characters; this module adds the span of each piece, and does without the package's
+undeclared dependency and reserved code point.
 
-    >>> [t.piece for t in tokenize("Is it Tom's?")]
+    >>> [t.piece for t in read_tokens("Is it Tom's?")]
     [' Is ', ' it ', ' Tom ', "'", ' s ', '? ']
-    >>> [(t.start, t.end) for t in tokenize("Is it Tom's?")]
+    >>> [(t.start, t.end) for t in read_tokens("Is it Tom's?")]
     [(0, 2), (3, 5), (6, 9), (9, 10), (10, 11), (11, 12)]
 
 Characters that only say where a line may break or how letters join (``INVISIBLE``) are not read: a word with a soft
@@ -17,9 +17,9 @@ several (a family, a profession) is one token, because the joiners between its p
 selector, which says whether the character in front of it is shown as an emoji or as text, is not read, and belongs to
 the span of that character.
 
-    >>> [(t.piece, t.start, t.end) for t in tokenize("Sol\\u00adberg")]
+    >>> [(t.piece, t.start, t.end) for t in read_tokens("Sol\\u00adberg")]
     [(' Solberg ', 0, 8)]
-    >>> [(t.piece, t.start, t.end) for t in tokenize("\\u2764\\ufe0fAnna")]
+    >>> [(t.piece, t.start, t.end) for t in read_tokens("\\u2764\\ufe0fAnna")]
     [(' \u2764', 0, 2), (' Anna ', 2, 6)]
 """
 
@@ -82,12 +82,11 @@ _LEFT, _RIGHT = _RANKS[:, None], _RANKS[None, :]
 # Whether the token on the right, or on the left, of a boundary carries a half space there; [kind left, kind right].
 _OPENS = (_LEFT < 0) | (np.maximum(_LEFT, _OUTSIDE) < _RIGHT)
 _CLOSES = (_RIGHT < 0) | ((_LEFT > _OUTSIDE) & (_LEFT >= _RIGHT))
-_IS_GAP = np.isin(np.arange(len(_RANKS)), (_SPACE, _OUTSIDE))  # between two of these is a token of half spaces only
 _IS_BLANK = np.isin(np.arange(len(_RANKS)), (_SPACE, _OUTSIDE, _BLANK_CONTROL, _RANK_OF_CLASS["Z"]))
 
 
 class Token(NamedTuple):
-    """One token; ``string[start:end]`` without invisible characters is ``piece.strip(" ")``, empty of half spaces."""
+    """One token; ``string[start:end]`` without invisible characters is ``piece.strip(" ")``."""
 
     piece: str  # with its half spaces, in the caller's casing, without invisible characters
     start: int
@@ -134,21 +133,12 @@ def _hidden() -> dict[int, None]:
     return dict.fromkeys(chain(ignorable, of_format))
 
 
-def tokenize(text: str) -> list[Token]:
-    """Split a string into reversible tokens with their half-open code-point spans.
-
-    ``detokenize(token.piece for token in tokenize(text)) == text`` for every string without invisible characters; of
-    others it is the string without these. Takes time linear in the length.
-    """
-    return list(_Boundaries(text, with_blanks=True).tokens())
-
-
 def read_tokens(text: str, check: Callable[[Size], None] | None = None) -> list[Token]:
-    """Return the tokens of a string that the model reads: all but white space, which costs next to no time.
+    """Split a string into its tokens, all but those of white space, in time linear in the length.
 
     The check gets the string's size before the tokens are made, to refuse what is too long.
     """
-    found = _Boundaries(text, with_blanks=False)
+    found = _Boundaries(text)
     if check is not None:
         check(found.size)
     return list(found.tokens())
@@ -156,7 +146,7 @@ def read_tokens(text: str, check: Callable[[Size], None] | None = None) -> list[
 
 def measure(text: str) -> Size:
     """Return how much there is to read in a text, without making its tokens: in some 20 ms for 1 MiB of anything."""
-    return _Boundaries(text, with_blanks=False).size
+    return _Boundaries(text).size
 
 
 def detokenize(pieces: Iterable[str]) -> str:
@@ -165,9 +155,9 @@ def detokenize(pieces: Iterable[str]) -> str:
 
 
 class _Boundaries:
-    """Where the tokens of a text are: ``starts`` and ``ends``, [T]; ``with_blanks`` also those of white space."""
+    """Where the tokens of a text are: ``starts`` and ``ends``, [T]."""
 
-    def __init__(self, text: str, *, with_blanks: bool) -> None:
+    def __init__(self, text: str) -> None:
         codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
         kinds = _KIND_OF_CODE[codes]
         is_read = kinds != _INVISIBLE
@@ -179,13 +169,16 @@ class _Boundaries:
         self._text = text
         self._kinds = np.full(len(text) + 2, _OUTSIDE, np.uint8)
         self._kinds[1:-1] = kinds
-        self._starts, self._ends = self._find(with_blanks)
+        kinds = self._kinds
+        is_joined = (kinds[:-1] == kinds[1:]) & (_RANKS[kinds[1:]] >= _LEAST_JOINING)  # across each boundary
+        self._starts: Places = np.flatnonzero(~is_joined & ~_IS_BLANK[kinds[1:]])
+        self._ends: Places = np.flatnonzero(~is_joined & ~_IS_BLANK[kinds[:-1]])
         self.starts, self.ends = self._starts, self._ends
         if places is not None:  # of the text that is read, to places in the caller's
             self.starts = places[self._starts]
             is_selector = np.append(np.isin(codes, list(map(ord, _SELECTORS))), False)
             ends = np.minimum(places[self._ends - 1] + 1, len(codes))
-            self.ends = np.where(self._ends > self._starts, ends + is_selector[ends], self.starts)
+            self.ends = ends + is_selector[ends]
 
     @property
     def size(self) -> Size:
@@ -194,20 +187,6 @@ class _Boundaries:
         lengths = self.ends - self.starts
         longest = int(lengths.argmax())
         return Size(lengths.size, int(lengths[longest]), int(self.starts[longest]))
-
-    def _find(self, with_blanks: bool) -> tuple[Places, Places]:
-        kinds = self._kinds
-        if len(kinds) == 2:  # of nothing there are no tokens, not even half spaces
-            return np.empty(0, np.intp), np.empty(0, np.intp)
-        is_joined = (kinds[:-1] == kinds[1:]) & (_RANKS[kinds[1:]] >= _LEAST_JOINING)  # across each boundary
-        is_outside = _IS_GAP if with_blanks else _IS_BLANK
-        is_start = ~is_joined & ~is_outside[kinds[1:]]
-        is_end = ~is_joined & ~is_outside[kinds[:-1]]
-        if with_blanks:
-            is_empty = _IS_GAP[kinds[:-1]] & _IS_GAP[kinds[1:]]
-            is_start |= is_empty
-            is_end |= is_empty
-        return np.flatnonzero(is_start), np.flatnonzero(is_end)
 
     def tokens(self) -> Iterator[Token]:
         kinds, text = self._kinds, self._text

@@ -1,8 +1,11 @@
-"""WikiSQL's queries in texts (Zhong et al. 2017): the one grammar of what is trained, judged and served.
+"""The grammars of answers that are structures, of what is trained, judged and served: in any case, with their places.
 
-A query selects one column of one table, perhaps aggregated, under conditions that all hold:
-``SELECT <aggregation> <column> FROM table WHERE <column> <operator> <value> AND ...``. The context names the columns:
-``The table has columns <column>, <column> and key words ...-- <question>``.
+- WikiSQL's queries in texts (Zhong et al. 2017). A query selects one column of one table, perhaps aggregated, under
+  conditions that all hold: ``SELECT <aggregation> <column> FROM table WHERE <column> <operator> <value> AND ...``. The
+  context names the columns: ``The table has columns <column>, <column> and key words ...-- <question>``.
+- A change of a dialogue's state is ``slot: value, slot: value; request, request`` (WOZ 2.0; Mrksic et al. 2017): what
+  the turn tells, and what it asks for. With requests only it starts with ``;``, without them it ends with ``;``, with
+  neither it is ``None``.
 """
 
 import re
@@ -11,7 +14,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from mqan_core.errors import FormError
-from mqan_core.forms.folding import FoldedText, Part, fold, shown
 
 AGGREGATIONS = ("", "MAX", "MIN", "COUNT", "SUM", "AVG")
 OPERATORS = ("=", ">", "<", "OP")  # the last stands for one that the dataset never uses
@@ -25,6 +27,48 @@ KEY_WORDS = ", ".join((*AGGREGATIONS[1:], *OPERATORS, *_SYMBOLS))
 _QUERY = re.compile(r"select (.+?) from table(?: where (.+))?")
 _OPERATOR = re.compile(rf" ({'|'.join(re.escape(operator.lower()) for operator in OPERATORS)})(?= |$)")
 _AND = re.compile(r"(?<= )and ")
+_NO_CHANGE = "None"
+_WORDS = re.compile(r"\S+")
+_LONGEST_SHOWN = 40  # characters
+
+
+class Part(NamedTuple):
+    """Part of a text: folded, and the half-open range of code points that it has in the text as it was."""
+
+    folded: str
+    start: int
+    end: int
+
+
+def fold(text: str) -> str:
+    return " ".join(text.lower().split())
+
+
+def shown(text: str) -> str:
+    return repr(text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}...")
+
+
+class FoldedText:
+    """A text as of ``fold`` that knows where each of its characters was."""
+
+    def __init__(self, text: str) -> None:
+        self.text = fold(text)
+        self._places: list[int] = []
+        for word in _WORDS.finditer(text):
+            if self._places:
+                self._places.append(word.start())  # of the space in front of it
+            for place, character in enumerate(word.group(), word.start()):
+                self._places += [place] * len(character.lower())
+
+    def part(self, start: int, end: int) -> Part:
+        """Return what is between two places of ``text``, without the spaces at its ends."""
+        found = self.text[start:end]
+        if not found.strip():
+            return Part("", 0, 0)
+        start += len(found) - len(found.lstrip())
+        found = found.strip()
+        end = start + len(found)
+        return Part(found, self._places[start], self._places[end - 1] + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,3 +155,37 @@ def _find_heads(text: str, begin: int, columns: frozenset[str]) -> Iterator[_Hea
         if end is not None:
             yield _Head(start, text[start:end], operators[end])
             free = operators[end].end()
+
+
+@dataclass(frozen=True, slots=True)
+class StateChange:
+    told: tuple[tuple[Part, Part], ...]  # slots and their values
+    requests: tuple[Part, ...]
+    others: tuple[Part, ...]  # between the commas of the first part, and no slot with a value
+
+
+def read_state_change(text: str) -> StateChange | None:
+    """Read a change of state, in any case; None of a text without exactly one semicolon, unless it is ``None``."""
+    folded = FoldedText(text)
+    if folded.text == fold(_NO_CHANGE):
+        return StateChange((), (), ())
+    middle = folded.text.find(";")
+    if folded.text.count(";") != 1:
+        return None
+    told, others = [], []
+    for start, end in _between_commas(folded.text, 0, middle):
+        if folded.text.count(":", start, end) == 1:
+            colon = folded.text.index(":", start, end)
+            told.append((folded.part(start, colon), folded.part(colon + 1, end)))
+        elif middle:
+            others.append(folded.part(start, end))
+    places = _between_commas(folded.text, middle + 1, len(folded.text))
+    requests = [part for part in (folded.part(start, end) for start, end in places) if part.folded]
+    return StateChange(tuple(told), tuple(requests), tuple(others))
+
+
+def _between_commas(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    while (comma := text.find(",", start, end)) >= 0:
+        yield start, comma
+        start = comma + 1
+    yield start, end
