@@ -13,17 +13,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from mqan_core.answer.adapter import (
-    AdapterHead,
-    Floats,
-    adapted_logits,
-    features_of,
-    logs_of,
-    probabilities,
-)
+from mqan_core.answer.adapter import AdapterHead, Floats, adapted_logits, features_of, logs_of, probabilities
 from mqan_core.answer.finish import prior_of
 from mqan_core.ask.options import Options
-from mqan_runtime.engine import Ended, Engine
+from mqan_runtime.engine import Engine
 
 _RIDGES: Final = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01)  # the strongest first: each fit begins where the one before ended
 _WEIGHTS: Final = (1.0, 0.5)  # of the prior
@@ -77,12 +70,8 @@ def observe(engine: Engine, texts: Sequence[str], question: str, options: Option
         some = [engine.read(text, question, options) for text in texts[start : start + _TOGETHER]]
         labels = tuple(choice.label for choice in some[0].request.choices)
         wanted = [replace(request, wants_text_vector=True) for request in some]
-        decoding = engine.start(wanted, [1] * len(wanted), range(len(wanted)))
-        ended: dict[int, Ended] = {}
-        while decoding.num_live:
-            ended.update(engine.step(decoding))
-        for place, request in enumerate(wanted):
-            decoded = engine.decoded(ended[place])
+        for request, ended in zip(wanted, engine.decode(wanted, [1] * len(wanted)), strict=True):
+            decoded = engine.decoded(ended)
             if decoded.text_vector is None:
                 raise ValueError("the model gives no vector of a text")
             prior.append(prior_of(decoded, request.request, engine.temperatures))

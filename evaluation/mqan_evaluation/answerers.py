@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import torch
 
@@ -17,6 +17,7 @@ from mqan_core.bundle import open_bundle
 from mqan_core.errors import InputError
 from mqan_core.example import Example
 from mqan_runtime.engine import Engine
+from mqan_runtime.rows import ReadRequest
 from mqan_runtime.session import CUDA, Precision
 from mqan_training.checkpoint import load_checkpoint
 from mqan_training.model.network import Network
@@ -29,23 +30,31 @@ _CHARACTERS: Final = 24_000  # rows times the longest text and its choices, so t
 _MOST_TOKENS: Final = 100  # of an answer of a checkpoint of the paper's network
 
 
-class Answerer(Protocol):
+class Answerer:
     """A model that answers batches of questions.
 
     ``where`` is the runtime, in words; ``sources`` are the datasets or tasks that it was trained on, if it names any.
     """
 
-    @property
-    def title(self) -> str: ...
-
-    @property
-    def where(self) -> str: ...
-
-    @property
-    def sources(self) -> tuple[str, ...]: ...
+    title: str
+    where: str
+    sources: tuple[str, ...]
 
     def answer(self, asked: Sequence[Example]) -> list[Answer | None]:
         """Answer a batch, in its order; None for what cannot be read (a blank text, a question that is too long)."""
+        requests: dict[int, Any] = {}
+        for i, example in enumerate(asked):
+            with suppress(InputError):
+                requests[i] = self._read(example)
+        answers = self._answer(list(requests.values())) if requests else ()
+        found = dict(zip(requests, answers, strict=True))
+        return [found.get(i) for i in range(len(asked))]
+
+    def _read(self, example: Example) -> Any:
+        raise NotImplementedError
+
+    def _answer(self, requests: list[Any]) -> Sequence[Answer]:
+        raise NotImplementedError
 
 
 def answer_all(
@@ -91,21 +100,7 @@ def _num_characters(example: Example) -> int:
     return len(example.context) + len(example.question) + named
 
 
-def answer_readable(
-    asked: Sequence[Example], read: Callable[[Example], Any], answer: Callable[[list[Any]], Sequence[Answer]]
-) -> list[Answer | None]:
-    """Answer what ``read`` makes requests of; None stands for what it refuses with InputError."""
-    requests: dict[int, Any] = {}
-    for i, example in enumerate(asked):
-        with suppress(InputError):
-            requests[i] = read(example)
-    answers: list[Answer | None] = [None] * len(asked)
-    for i, found in zip(requests, answer(list(requests.values())) if requests else (), strict=True):
-        answers[i] = found
-    return answers
-
-
-class TorchAnswerer:
+class TorchAnswerer(Answerer):
     """A checkpoint, its averaged weights: with a pretrained reader, or of the paper's network."""
 
     where = "in torch"
@@ -130,10 +125,9 @@ class TorchAnswerer:
         return cls(trained, recipe.max_answer_tokens, title, tuple(recipe.sources))
 
     def answer(self, asked: Sequence[Example]) -> list[Answer | None]:
-        answers = answer_readable(asked, self._read, self._answer)
         return [
             several(replace(answer, is_multiple=True)) if answer is not None and example.multiple else answer
-            for example, answer in zip(asked, answers, strict=True)
+            for example, answer in zip(asked, super().answer(asked), strict=True)
         ]
 
     def _answer(self, requests: list[Request]) -> Sequence[Answer]:
@@ -151,7 +145,7 @@ class TorchAnswerer:
         return request
 
 
-class EngineAnswerer:
+class EngineAnswerer(Answerer):
     """A bundle, without the calibration that it may have.
 
     ``has_one_thread`` says whether it answers on the thread alone that opened it.
@@ -171,10 +165,9 @@ class EngineAnswerer:
         plain = replace(bundle, manifest=replace(bundle.manifest, calibration={}))
         return cls(Engine(plain, precision=precision))
 
-    def answer(self, asked: Sequence[Example]) -> list[Answer | None]:
-        limit = self.engine.max_answer_tokens
-        return answer_readable(
-            asked,
-            lambda e: self.engine.read(e.context, e.question, Options(choices=e.choices, multiple=e.multiple)),
-            lambda requests: self.engine.answer(requests, [limit] * len(requests)),
-        )
+    def _read(self, example: Example) -> ReadRequest:
+        options = Options(choices=example.choices, multiple=example.multiple)
+        return self.engine.read(example.context, example.question, options)
+
+    def _answer(self, requests: list[ReadRequest]) -> Sequence[Answer]:
+        return self.engine.answer(requests, [self.engine.max_answer_tokens] * len(requests))

@@ -9,7 +9,6 @@ from typing import Final
 
 from mqan_core.example import Choice, Example
 from mqan_data.mixture import validation_examples
-from mqan_data.source import Source
 from mqan_data.synthetic.source import made_sources
 from mqan_evaluation.judging import (
     ALL,
@@ -87,18 +86,12 @@ def squad2_section(measuring: Measuring) -> Section:
 
 def made_section(measuring: Measuring) -> Section:
     """Measure texts made by program, in layouts that are held back: a table by kind of text."""
-    drawn = {
-        source.name: made_examples(source, measuring.limit, measuring.seed) for source in made_sources("validation")
-    }
+    each = measuring.limit or _MADE_EACH
+    drawn = {source.name: draw_questions([source], each, measuring.seed) for source in made_sources("validation")}
     rows = [{"set": name, **_scores(measuring, name, examples)} for name, examples in drawn.items()]
     total = sum(map(len, drawn.values()))
     f1 = sum(float(row["nF1"] or 0) * len(drawn[str(row["set"])]) for row in rows) / total
     return Section("made", "Synthetic texts, in layouts that were not trained on", rows, {"nF1": round(f1, 2)})
-
-
-def made_examples(source: Source, limit: int | None, seed: int) -> list[Example]:
-    """Return questions about texts of one kind, the same ones for the same seed."""
-    return draw_questions([source], limit or _MADE_EACH, seed)
 
 
 def instruction_section(measuring: Measuring, names: Sequence[str] = INSTRUCTIONS) -> Section:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 import torch
@@ -15,14 +15,7 @@ from mqan_core.text.tokens import read_tokens
 from mqan_core.text.word_pieces import BETWEEN, FIRST
 from mqan_data.mixture import validation_examples
 from mqan_evaluation.judging import ALL, forced_label, majority, mean, per_cent, said, sampled, share_right, unanswered
-from mqan_evaluation.label_views import (
-    LabelSet,
-    by_synonyms,
-    held_back_sets,
-    labels_part,
-    named_in_question,
-    yes_or_no,
-)
+from mqan_evaluation.label_views import LabelSet, by_synonyms, held_back_sets, labels_part, named_in_question, yes_or_no
 from mqan_evaluation.sections import Cell, Measuring, Section
 from mqan_training.batch import sorted_batches
 from mqan_training.losses import sentence_vectors
@@ -43,12 +36,13 @@ def label_sections(measuring: Measuring, names: list[str] | None = None) -> list
     """
     right: list[dict[str, Cell]] = []
     otherwise: list[dict[str, Cell]] = []
+    similarity = SentenceSimilarity()
     for name, label_set in held_back_sets().items():
         if names is None or name in names:
             whole = validation_examples(measuring.data, name, ALL, measuring.seed)
             examples = sampled(whole, measuring.limit, measuring.seed)
             answers = measuring.ask(name, examples)
-            right.append(_right_row(name, whole, examples, answers))
+            right.append(_right_row(similarity, name, whole, examples, answers))
             otherwise.append(_otherwise_row(measuring, name, label_set, examples, answers))
     for rows in (right, otherwise):
         if len(rows) > 1:
@@ -59,8 +53,10 @@ def label_sections(measuring: Measuring, names: list[str] | None = None) -> list
     ]
 
 
-def _right_row(name: str, whole: list[Example], examples: list[Example], answers: Answers) -> dict[str, Cell]:
-    nearest = packaged_similarity().choose(
+def _right_row(
+    similarity: "SentenceSimilarity", name: str, whole: list[Example], examples: list[Example], answers: Answers
+) -> dict[str, Cell]:
+    nearest = similarity.choose(
         [example.context for example in examples],
         [[choice.label for choice in example.choices] for example in examples],
     )
@@ -159,9 +155,3 @@ class SentenceSimilarity:
         ids = [i for token in read_tokens(text) for i in self._word_pieces.ids(token.word)]
         first, last = map(self._word_pieces.id_of, (FIRST, BETWEEN))
         return torch.tensor([first, *ids[: _MOST_PIECES - 2], last])
-
-
-@cache
-def packaged_similarity() -> SentenceSimilarity:
-    """Return the packaged encoder, opened once."""
-    return SentenceSimilarity()

@@ -151,11 +151,15 @@ class Engine:
 
     def answer(self, requests: Sequence[ReadRequest], max_answer_tokens: Sequence[int]) -> list[Answer]:
         """Answer a batch; each answer is what its request would get alone. Errors are those of ``start_in_turns``."""
+        return [self.write(ended) for ended in self.decode(requests, max_answer_tokens)]
+
+    def decode(self, requests: Sequence[ReadRequest], max_answer_tokens: Sequence[int]) -> list[Ended]:
+        """Return what ``answer`` writes of each request of a batch."""
         decoding = self.start(requests, max_answer_tokens, range(len(requests)))
-        answers: dict[int, Answer] = {}
+        ended: dict[int, Ended] = {}
         while decoding.num_live:
-            answers.update((place, self.write(ended)) for place, ended in self.step(decoding))
-        return [answers[place] for place in range(len(requests))]
+            ended.update(self.step(decoding))
+        return [ended[place] for place in range(len(requests))]
 
     def start(self, requests: Sequence[ReadRequest], max_answer_tokens: Sequence[int], keys: Sequence[Any]) -> Decoding:
         """Read a batch as ``start_in_turns`` does, without pauses."""

@@ -9,7 +9,7 @@ import pytest
 from mqan_core.answer.finish import several
 from mqan_core.answer.types import Answer, ChoiceProbability
 from mqan_core.example import Choice, Example
-from mqan_evaluation.answerers import EngineAnswerer, TorchAnswerer, answer_all
+from mqan_evaluation.answerers import Answerer, EngineAnswerer, TorchAnswerer, answer_all
 
 LABELS = tuple(map(Choice, ("joy", "fear", "anger or rage")))
 
@@ -47,7 +47,7 @@ def test_one_thread_is_the_callers(threads: int) -> None:
     """An engine on a GPU answers on no other."""
     found: set[int] = set()
 
-    class Watched:
+    class Watched(Answerer):
         title = where = ""
         sources = ()
 

@@ -8,6 +8,7 @@ import pytest
 
 from mqan_core.answer.types import Answer, AnswerSpan, Source
 from mqan_core.example import Example
+from mqan_evaluation.answerers import Answerer
 from mqan_evaluation.long_section import LENGTH, long_section, within_others
 from mqan_evaluation.sections import Measuring
 
@@ -26,7 +27,7 @@ def test_the_paragraph_stays_whole_at_a_random_place() -> None:
     assert len(places) > 15
 
 
-class Quoting:
+class Quoting(Answerer):
     title, where, sources = "quoting", "here", ()
 
     def __init__(self, is_right: bool) -> None:

@@ -18,7 +18,7 @@ from mqan_core.bundle import open_bundle, verify_files
 from mqan_core.example import Choice, Example
 from mqan_core.manifest import MODEL_CARD
 from mqan_evaluation import suite_card
-from mqan_evaluation.answerers import TorchAnswerer
+from mqan_evaluation.answerers import Answerer, TorchAnswerer
 from mqan_evaluation.decanlp_section import decanlp_section, task_examples
 from mqan_evaluation.field_sections import field_section, review_section
 from mqan_evaluation.judging import judge, majority, refusal_scores
@@ -36,7 +36,7 @@ def said(text: str | None, *chosen: str, probability: float = 0.9, refusal: floa
     return Answer(text or "", probability, (), (), False, answered=answered, refusal=refusal, chosen=chosen)
 
 
-class Knowing:
+class Knowing(Answerer):
     title, where, sources = "knowing", "in a test", ()
 
     def __init__(self, right: Mapping[str, str]) -> None:
