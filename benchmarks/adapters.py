@@ -50,7 +50,7 @@ def rows_of(name: str, data: Path, most: int, num_tests: int) -> tuple[list[Exam
             order = rng.permutation(len(source))[: 40 * most + 4 * num_tests]
         except (OSError, ValueError):
             continue
-        found += [source.fixed(int(i), np.random.default_rng([1, int(i)])) for i in order]
+        found += [source.draw(int(i), np.random.default_rng([1, int(i)]), is_fixed=True) for i in order]
     for example in (found[i] for i in rng.permutation(len(found))):
         if len(example.answers) != 1 or example.multiple or not example.choices:
             continue

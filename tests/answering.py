@@ -13,12 +13,11 @@ from mqan_core.text.vocab import NUM_SPECIAL, Vocabulary
 from mqan_core.text.word_pieces import WordPieces
 from mqan_export.bundle import export_bundle
 from mqan_export.parity import Parity
-from mqan_training.checkpoint import ENCODER_CONFIG, load_checkpoint, save_checkpoint
-from mqan_training.model.bert import Bert, BertConfig
+from mqan_training.checkpoint import ENCODER_CONFIG, Checkpoint, load_checkpoint, save_checkpoint
+from mqan_training.model.bert import WORD_PIECES, Bert, BertConfig
 from mqan_training.model.pretrained import PretrainedNetwork
 from mqan_training.optim import make_optimizer
 from mqan_training.recipe import DecoderConfig, PiecesConfig, Recipe
-from mqan_training.sentence_encoder import WORD_PIECES
 from mqan_training.trained import Trained
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -88,18 +87,11 @@ def write_small_checkpoint(folder: Path) -> None:
     (folder.parent / ENCODER_CONFIG).write_text(SIZES.model_dump_json(), encoding="utf-8")
     (folder.parent / WORD_PIECES).write_text("\n".join(PIECES) + "\n", encoding="utf-8")
     trained, last = make_trained(), _make_network()
-    save_checkpoint(
-        folder,
-        recipe=RECIPE,
-        step=1,
-        drawn={"pool": 0, "index": 0},
-        tokens=trained.vocabulary.pieces[NUM_SPECIAL:],
-        frozen={name: folder.parent / name for name in (ENCODER_CONFIG, WORD_PIECES)},
-        model=last,
-        average={name: p.detach() for name, p in trained.network.named_parameters()},
-        optimizer=make_optimizer(last, RECIPE, ("bert.",)),
-        training={"seconds": 0.0},
-    )
+    tokens, weights = trained.vocabulary.pieces[NUM_SPECIAL:], last.state_dict()
+    average = {name: p.detach() for name, p in trained.network.named_parameters()}
+    checkpoint = Checkpoint(folder, RECIPE, 1, {"pool": 0, "index": 0}, tokens, weights, average, {"seconds": 0.0})
+    frozen = {name: folder.parent / name for name in (ENCODER_CONFIG, WORD_PIECES)}
+    save_checkpoint(checkpoint, frozen, make_optimizer(last, RECIPE, ("bert.",)))
 
 
 def write_small_bundle(checkpoint: Path, folder: Path) -> Parity:

@@ -18,7 +18,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from mqan_baselines.recipes import RecipeT, parse_recipe
-from mqan_data.download import sha256_of
+from mqan_data.files import sha256_of
 from mqan_training.errors import CheckpointError
 
 FORMAT_VERSION: Final = 1

@@ -10,7 +10,7 @@ import onnxruntime
 import torch
 from onnxruntime.quantization import quantize_dynamic
 
-from mqan_training.sentence_encoder import packaged_encoder
+from mqan_training.model.bert import packaged_encoder
 
 MOST_PIECES = 384  # of a question and its context, as usual for SQuAD; more are cut
 

@@ -1,4 +1,4 @@
-"""The rows of a dataset asked otherwise: with a sentence that misleads, changed, as facts, and between other texts.
+"""The rows of a dataset asked otherwise; each way takes an example, what draws another one, and the generator.
 
 ``NAME_adversarial``, after AddSent (Jia and Liang 2017): names and numbers of the question are changed, it becomes a
 statement with a false answer of the same type, which is put between two others of the text, or at its end.
@@ -14,10 +14,9 @@ without the answer have to say so (shared normalisation, Clark and Gardner 2018)
 """
 
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar, Final
+from typing import Final
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from mqan_data.questions import facts
 from mqan_data.questions.answered import statement_of
 from mqan_data.questions.asked import one_of
 from mqan_data.questions.clauses import negated
+from mqan_data.questions.words import groups
 from mqan_data.source import Source
 
 _SENTENCE_GAP: Final = re.compile(r"(?<=[a-z0-9)\"'][.!?]) +(?=[A-Z\"'(])")
@@ -48,16 +48,7 @@ _KINDS: Final = (  # of values that take the place of each other
 )
 _BESIDE = re.compile(r"^(?:,| and| or| &|/| \(|\)|,? also)*\s*$")
 _WORDS_ASKED = frozenset({"Who", "What", "When", "Where", "Which", "Why", "How", "In", "On", "At", "The", "I"})
-_OPPOSITES = dict(
-    pair
-    for one, other in (
-        ("first", "last"), ("largest", "smallest"), ("highest", "lowest"), ("oldest", "newest"),
-        ("longest", "shortest"), ("best", "worst"), ("northern", "southern"), ("eastern", "western"), ("early", "late"),
-        ("before", "after"), ("north", "south"), ("east", "west"), ("maximum", "minimum"), ("male", "female"),
-        ("major", "minor"), ("public", "private"), ("old", "new"), ("high", "low"), ("upper", "lower"),
-    )
-    for pair in ((one, other), (other, one))
-)  # fmt: skip
+_OPPOSITES = {one: other for pair in groups("opposites") for one, other in (pair, pair[::-1])}
 _OPPOSITE = re.compile(rf"\b(?:{'|'.join(_OPPOSITES)})\b")
 _IN_BRACKETS = re.compile(r"([^.,;:!?()\n]*)\(([^()\n]*)\)")  # with what stands before them
 _YEARS_OFF = (-31, -17, -8, -4, -2, 3, 5, 9, 14, 26)
@@ -72,88 +63,66 @@ _MOST = 1_600  # characters of a context: about a window
 _GAPS = (" ", "\n", "\n\n")
 
 
-class DerivedSource(ABC):
+Another = Callable[[], Example]
+
+
+def _misled(example: Example, another: Another, rng: np.random.Generator) -> Example:
+    return with_distractor(example, [another().context for _ in range(_TRIES)], rng) or example
+
+
+def _changed(example: Example, another: Another, rng: np.random.Generator) -> Example:
+    if not example.answers or example.choices or rng.random() >= _CHANGED:
+        return example
+    names_from = example.context if rng.random() < _OWN_NAMES else another().context
+    return without_answer(example, names_from, rng) or example
+
+
+def _as_facts(example: Example, another: Another, rng: np.random.Generator) -> Example:
+    first = example
+    for _ in range(_ROWS_TRIED):
+        other = another()
+        asked = as_fact(example, other.context, rng)
+        if asked is not None:
+            return asked
+        example = other  # a row that makes no statement gives way to another
+    return first
+
+
+def _between_others(example: Example, another: Another, rng: np.random.Generator) -> Example:
+    if example.choices or rng.random() >= _SURROUNDED:
+        return example
+    drawn = [another().context for _ in range(int(rng.integers(1, _MOST_OTHERS + 1)))]
+    others = list(dict.fromkeys(other for other in drawn if other != example.context))
+    is_missing = bool(example.answers) and rng.random() < _MISSING
+    return surrounded(example, others, is_missing=is_missing, rng=rng)
+
+
+DERIVED: Final[Mapping[str, Callable[[Example, Another, np.random.Generator], Example]]] = {
+    "adversarial": _misled,
+    "changed": _changed,
+    "facts": _as_facts,
+    "surrounded": _between_others,
+}
+
+
+class DerivedSource:
     """The rows of another source, of questions answered by quotations, each of them changed when it is drawn."""
 
-    suffix: ClassVar[str]  # of its name
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-
-    @property
-    def name(self) -> str:
-        return f"{self._source.name}{self.suffix}"
+    def __init__(self, source: Source, way: str) -> None:
+        self._source, self._changed, self.name = source, DERIVED[way], f"{source.name}_{way}"
 
     def __len__(self) -> int:
         return len(self._source)
 
     def draw(self, index: int, rng: np.random.Generator) -> Example:
-        return replace(self._changed(self._source.draw(index, rng), rng), task=self.name)
+        def another() -> Example:
+            return self._source.draw(int(rng.integers(len(self._source))), rng)
 
-    @abstractmethod
-    def _changed(self, example: Example, rng: np.random.Generator) -> Example:
-        """Return what is asked in the place of an example."""
-
-    def _any(self, rng: np.random.Generator) -> Example:
-        return self._source.draw(int(rng.integers(len(self._source))), rng)
-
-
-class AdversarialSource(DerivedSource):
-    """The rows of a source, each with a sentence that looks like the answer and is not, where one can be made."""
-
-    suffix = "_adversarial"
-
-    def _changed(self, example: Example, rng: np.random.Generator) -> Example:
-        return with_distractor(example, [self._any(rng).context for _ in range(_TRIES)], rng) or example
-
-
-class ChangedSource(DerivedSource):
-    """The rows of a source, some asked for what their texts do not say."""
-
-    suffix = "_changed"
-
-    def _changed(self, example: Example, rng: np.random.Generator) -> Example:
-        if not example.answers or example.choices or rng.random() >= _CHANGED:
-            return example
-        names_from = example.context if rng.random() < _OWN_NAMES else self._any(rng).context
-        return without_answer(example, names_from, rng) or example
-
-
-class FactsSource(DerivedSource):
-    """The rows of a source as questions of fact; a row that makes no statement gives way to another."""
-
-    suffix = "_facts"
-
-    def _changed(self, example: Example, rng: np.random.Generator) -> Example:
-        first = example
-        for _ in range(_ROWS_TRIED):
-            other = self._any(rng)
-            asked = as_fact(example, other.context, rng)
-            if asked is not None:
-                return asked
-            example = other
-        return first
-
-
-class SurroundedSource(DerivedSource):
-    """The rows of a source, most between texts of other rows, some of these without their own, and so unanswerable."""
-
-    suffix = "_surrounded"
-
-    def _changed(self, example: Example, rng: np.random.Generator) -> Example:
-        if example.choices or rng.random() >= _SURROUNDED:
-            return example
-        drawn = [self._any(rng).context for _ in range(int(rng.integers(1, _MOST_OTHERS + 1)))]
-        others = list(dict.fromkeys(other for other in drawn if other != example.context))
-        is_missing = bool(example.answers) and rng.random() < _MISSING
-        return surrounded(example, others, is_missing=is_missing, rng=rng)
+        return replace(self._changed(self._source.draw(index, rng), another, rng), task=self.name)
 
 
 def with_distractor(example: Example, texts: Sequence[str], rng: np.random.Generator) -> Example | None:
-    """Return an example with a misleading sentence in its text, made of names and values of other texts.
-
-    None where the question makes no statement, nothing in it can be changed, or there is no value of the answer's type.
-    """
+    """Return an example with a misleading sentence in its text, of names and values of other texts; None for none."""
     if not example.answers or example.answer_start is None or example.choices:
         return None
     question = changed_question(example.question, texts, rng)
@@ -198,7 +167,7 @@ def _words_of_names(text: str) -> set[str]:
 
 
 def another_value(example: Example, text: str, rng: np.random.Generator) -> str | None:
-    """Return the answer with another value of its kind that stands in a text in place of its own; None for none."""
+    """Return the answer with another value of its kind in a text in place of its own; None for none."""
     right = example.answers[0]
     for kind in _KINDS:
         own = kind.search(right)
@@ -298,10 +267,9 @@ def _sentence_around(text: str, place: int) -> tuple[int, int]:
 
 
 def surrounded(example: Example, others: list[str], *, is_missing: bool, rng: np.random.Generator) -> Example:
-    """Return an example with other texts around its own, as many as have room; a quotation moves with its text.
+    """Return an example with other texts around its own, as many as have room, or without it where it ``is_missing``.
 
-    Where the own text ``is_missing``, there is no answer. Texts that hold an answer by chance are left out then, too;
-    without any other text the example stays as it is.
+    Texts that hold an answer by chance are left out then; without any other text the example stays as it is.
     """
     if is_missing:
         others = [other for other in others if not any(a.casefold() in other.casefold() for a in example.answers)]
@@ -309,10 +277,9 @@ def surrounded(example: Example, others: list[str], *, is_missing: bool, rng: np
     room = _MOST - (0 if is_missing else len(example.context))
     kept: list[str] = []
     for other in others:
-        needed = len(other) + len(gap)
-        if needed <= room:
+        if len(other) + len(gap) <= room:
             kept.append(other)
-            room -= needed
+            room -= len(other) + len(gap)
     if not kept:
         return example
     if is_missing:

@@ -5,33 +5,32 @@ is complete. Files that are already there are verified, never overwritten.
 """
 
 import hashlib
-import http.client
 import os
-import ssl
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-from urllib.error import HTTPError, URLError
-from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, OpenerDirector, build_opener
 
+import httpx2
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
 from mqan_data.errors import DownloadError
+from mqan_data.files import sha256_of
 from mqan_data.formats.dataset_file import Download
 from mqan_data.tasks import Task
 
 MAX_ATTEMPTS = 3
 TIMEOUT_S = 60.0
-_CHUNK_BYTES = 1 << 20
+_HEADERS = {"User-Agent": "mqan-data", "Accept-Encoding": "identity"}
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
-class _Transient(Exception):
-    """A failure that a second attempt may not meet."""
+def _refuse_unencrypted(request: httpx2.Request) -> None:
+    url = request.url
+    if url.scheme != "https" and not (url.scheme == "http" and url.host in _LOOPBACK):
+        raise DownloadError(f"{url}: only https is downloaded.")
+
+
+_HOOKS = {"request": [_refuse_unencrypted]}  # of every address, also one that another leads to
 
 
 def fetch(
@@ -60,48 +59,36 @@ def fetch(
             f"the file into {folder} yourself."
         )
     for source in task.sources:
-        if source not in missing:
-            _verify_present(source, folder / source.path, console)
-            continue
-        digest = _download(source, folder / source.path, console, retry_wait_s)
-        outcome = "checksum matches" if source.sha256 else f"not verified, sha256 {digest}"
-        console.print(f"{folder / source.path}: downloaded, {outcome}", soft_wrap=True, highlight=False)
+        path = folder / source.path
+        if source in missing:
+            digest = _download(source, path, console, retry_wait_s)
+            outcome = "downloaded, checksum matches" if source.sha256 else f"downloaded, not verified, sha256 {digest}"
+        elif not source.sha256:
+            outcome = "already there, not verified: no checksum is known"
+        elif (digest := sha256_of(path)) != source.sha256:
+            raise DownloadError(
+                f"{path} is not the official file: its sha256 is {digest}, expected {source.sha256}. It was left as it "
+                f"is; move it away to download {source.url}."
+            )
+        else:
+            outcome = "already there, checksum matches"
+        console.print(f"{path}: {outcome}", soft_wrap=True, highlight=False)
     return tuple(folder / source.path for source in task.sources)
 
 
-def sha256_of(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _verify_present(source: Download, path: Path, console: Console) -> None:
-    if not source.sha256:
-        console.print(f"{path}: already there, not verified: no checksum is known", soft_wrap=True, highlight=False)
-    elif (digest := sha256_of(path)) == source.sha256:
-        console.print(f"{path}: already there, checksum matches", soft_wrap=True, highlight=False)
-    else:
-        raise DownloadError(
-            f"{path} is not the official file: its sha256 is {digest}, expected {source.sha256}. It was left as it "
-            f"is; move it away to download {source.url}."
-        )
-
-
 def _download(source: Download, path: Path, console: Console, retry_wait_s: float) -> str:
-    _check_scheme(source.url)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DownloadError(f"{path}: cannot be written: {error.strerror or error}.") from error
-    try:
         for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
                 digest = _transfer(source, part, console)
                 break
-            except _Transient as error:
+            except httpx2.HTTPError as error:
+                message = f"{source.url}: {str(error) or type(error).__name__}"
                 if attempt == MAX_ATTEMPTS:
-                    raise DownloadError(f"{source.url}: {error}; gave up after {attempt} attempts.") from error
-                console.print(f"{source.url}: {error}; trying again", soft_wrap=True, highlight=False)
+                    raise DownloadError(f"{message}; gave up after {attempt} attempts.") from error
+                console.print(f"{message}; trying again", soft_wrap=True, highlight=False)
                 time.sleep(retry_wait_s * 2 ** (attempt - 1))
         if source.sha256 and digest != source.sha256:
             raise DownloadError(
@@ -112,61 +99,35 @@ def _download(source: Download, path: Path, console: Console, retry_wait_s: floa
     except OSError as error:
         raise DownloadError(f"{path}: cannot be written: {error.strerror or error}.") from error
     finally:
-        part.unlink(missing_ok=True)
+        if part.exists():
+            part.unlink()
     return digest
 
 
 def _transfer(source: Download, part: Path, console: Console) -> str:
+    """Write a file and return its SHA-256; an HTTPError is worth another attempt."""
+    digest = hashlib.sha256()
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with (
-        _network_errors(source.url),
-        _opener().open(source.url, timeout=TIMEOUT_S) as response,
+        httpx2.Client(follow_redirects=True, timeout=TIMEOUT_S, headers=_HEADERS, event_hooks=_HOOKS) as client,
+        client.stream("GET", source.url) as response,
         part.open("wb") as out,
+        Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress,
     ):
-        length = response.headers.get("Content-Length")
-        num_expected = int(length) if length is not None and length.isdecimal() else None
-        digest = hashlib.sha256()
-        columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-        with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
-            bar = progress.add_task(source.path, total=num_expected)
-            while chunk := response.read(_CHUNK_BYTES):
+        answered = f"the server answered {response.status_code} {response.reason_phrase}"
+        if response.is_server_error or response.status_code == httpx2.codes.TOO_MANY_REQUESTS:
+            raise httpx2.HTTPError(answered)
+        if not response.is_success:
+            raise DownloadError(f"{source.url}: {answered}.")
+        length = response.headers.get("Content-Length", "")
+        num_expected = int(length) if length.isdecimal() else None
+        bar = progress.add_task(source.path, total=num_expected)
+        try:
+            for chunk in response.iter_raw():
                 out.write(chunk)
                 digest.update(chunk)
                 progress.advance(bar, len(chunk))
-    if num_expected is not None and part.stat().st_size != num_expected:
-        raise _Transient(f"the transfer stopped after {part.stat().st_size:,} of {num_expected:,} bytes")
+        except httpx2.RemoteProtocolError as error:
+            of_all = "" if num_expected is None else f" of {num_expected:,}"
+            raise httpx2.HTTPError(f"the transfer stopped after {out.tell():,}{of_all} bytes") from error
     return digest.hexdigest()
-
-
-@contextmanager
-def _network_errors(url: str) -> Iterator[None]:
-    """Sort what the network raises into what is worth another attempt and what is not."""
-    try:
-        yield
-    except HTTPError as error:
-        with error:
-            message = f"the server answered {error.code} {error.reason}"
-        if error.code == http.client.TOO_MANY_REQUESTS or error.code >= http.client.INTERNAL_SERVER_ERROR:
-            raise _Transient(message) from error
-        raise DownloadError(f"{url}: {message}.") from error
-    except (URLError, ConnectionError, TimeoutError, ssl.SSLError, http.client.HTTPException) as error:
-        raise _Transient(str(getattr(error, "reason", None) or error or type(error).__name__)) from error
-
-
-def _check_scheme(url: str) -> None:
-    parts = urlsplit(url)
-    if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _LOOPBACK):
-        raise DownloadError(f"{url}: only https is downloaded.")
-
-
-class _HttpsOnly(HTTPRedirectHandler):
-    """Follows redirects, but never to an unencrypted address."""
-
-    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
-        _check_scheme(newurl)
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
-
-
-def _opener() -> OpenerDirector:
-    opener = build_opener(_HttpsOnly)
-    opener.addheaders = [("User-Agent", "mqan-data")]
-    return opener

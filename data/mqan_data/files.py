@@ -1,16 +1,17 @@
 """Files of datasets, packed or not, and errors that say where, in the same words for every format."""
 
 import gzip
+import hashlib
 import json
 import re
 import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any
 
 from mqan_data.errors import DatasetError, MissingFileError
 
@@ -26,38 +27,31 @@ class File:
     key: str = ""  # which part of the content is meant; its format says how
 
     def __str__(self) -> str:
-        """Return how error messages call it."""
         return f"{self.path}({self.member})" if self.member else str(self.path)
 
 
 def find_file(folder: Path, spec: str) -> File:
-    """Return the first file of ``NAME or ARCHIVE(MEMBER)#KEY`` that is there, compressed by gzip or not.
-
-    What an archive holds may also lie beside it, or below its folder as in it.
-    """
+    """Return the first file of ``NAME or ARCHIVE(MEMBER)#KEY`` that is there, also gzipped, or beside its archive."""
     names, _, key = spec.partition("#")
     places: list[tuple[str, str]] = []
     for name in names.split(" or "):
-        match = _IN_ARCHIVE.fullmatch(name)
-        if match is None:
+        if (match := _IN_ARCHIVE.fullmatch(name)) is None:
             places.append((name.removesuffix(".gz"), ""))
-            continue
-        within, member = match["folder"], match["member"]
-        beside = dict.fromkeys((within + member.rpartition("/")[2], within + member))
-        places += [*((place, "") for place in beside), (within + match["archive"], member)]
+        else:
+            within, member = match["folder"], match["member"]
+            beside = dict.fromkeys((within + member.rpartition("/")[2], within + member), "")
+            places += [*beside.items(), (within + match["archive"], member)]
     for place, member in places:
         for name in (place, f"{place}.gz"):
             if (folder / name).exists():
                 return File(folder / name, member, key)
     *others, last = (place for place, _ in places)
     wanted = f"{', '.join(others)} or {last}" if others else last
-    raise MissingFileError(
-        f"found no {wanted} in {folder}. Give the folder that holds {folder.name}/ with `--data DIR`."
-    )
+    hint = f"Give the folder that holds {folder.name}/ with `--data DIR`."
+    raise MissingFileError(f"found no {wanted} in {folder}. {hint}")
 
 
 def malformed(file: Path | File, line: int | None, what: str) -> DatasetError:
-    """Build the error for a row that is not what the format says."""
     return DatasetError(f"{file}: {what}" if line is None else f"{file}:{line}: {what}")
 
 
@@ -72,30 +66,26 @@ def intact(file: Path | File) -> Iterator[None]:
     except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise malformed(file, None, damaged.format(error)) from error
     except OSError as error:
-        if error.errno is not None:
-            raise
-        raise malformed(file, None, damaged.format(error)) from error  # what gzip and bz2 say
+        if error.errno is None:  # what gzip and bz2 say
+            raise malformed(file, None, damaged.format(error)) from error
+        raise
 
 
 @contextmanager
 def _open(file: File) -> Iterator[IO[bytes]]:
     path, member = file.path, file.member
-    if not member:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as content:
-            yield cast(IO[bytes], content)
-    elif zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as zipped:
-            if member not in zipped.namelist():
-                raise malformed(file, None, "is not in the archive.")
-            with zipped.open(member) as content:
-                yield content
-    else:
-        with tarfile.open(path) as archive:
-            extracted = archive.extractfile(member) if member in archive.getnames() else None
-            if extracted is None:
-                raise malformed(file, None, "is not in the archive.")
-            with extracted as content:
-                yield content
+    with ExitStack() as opened:
+        try:
+            if not member:
+                plain = gzip.open if path.suffix == ".gz" else open
+                content: Any = opened.enter_context(plain(path, "rb"))
+            elif zipfile.is_zipfile(path):
+                content = opened.enter_context(opened.enter_context(zipfile.ZipFile(path)).open(member))
+            else:
+                content = opened.enter_context(tarfile.open(path)).extractfile(member)
+        except KeyError as error:
+            raise malformed(file, None, "is not in the archive.") from error
+        yield content
 
 
 def read_lines(file: Path | File, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
@@ -147,6 +137,11 @@ def read_json_lines(file: Path | File) -> Iterator[tuple[int, dict[str, Any]]]:
         yield number, row
 
 
+def sha256_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def text_field(file: Path | File, line: int, row: dict[str, Any], field: str) -> str:
     value = row.get(field)
     if not isinstance(value, str):
@@ -156,5 +151,4 @@ def text_field(file: Path | File, line: int, row: dict[str, Any], field: str) ->
 
 
 def in_words(dropped: Mapping[str, int]) -> str:
-    """Return counts as ``reason (count), reason (count)``."""
     return ", ".join(f"{reason} ({count:,})" for reason, count in dropped.items())

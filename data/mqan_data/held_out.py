@@ -24,8 +24,6 @@ _SPLITS = ("train", "validation", "test")
 
 
 class HeldOut:
-    """Hashes of texts."""
-
     def __init__(self) -> None:
         self._rows: set[int] = set()
         self._texts: set[int] = set()
@@ -38,7 +36,6 @@ class HeldOut:
             self._texts.update(_hash(letters) for letters, num_words in read if num_words >= shortest)
 
     def holds(self, texts: Sequence[str]) -> bool:
-        """Return whether a row is held out, or one of its texts."""
         read = [letters for letters, _ in map(_letters, texts)]
         return _hash_of_row(read) in self._rows or any(_hash(letters) in self._texts for letters in read)
 
@@ -63,31 +60,24 @@ def _hash_of_row(texts: Iterable[str]) -> int:
 
 @cache
 def held_out_texts(data: Path) -> HeldOut:
-    """Return what must not be trained on: held-back sets, validation and test parts, and ``cases`` beside the data.
-
-    Datasets whose folder is not there are passed over.
-    """
+    """Return what must not be trained on: held-back sets, validation and test parts, and ``cases`` beside the data."""
     held_out = HeldOut()
     for name in dataset_names():
         dataset = load_dataset(name)
         if not dataset.folder_in(data).is_dir():
             continue
-        for texts in measured_texts(data, dataset):
-            held_out.add(texts, shortest=_LONG_IF_HELD_BACK if dataset.held_back else _LONG)
+        for split in _SPLITS if dataset.held_back else _SPLITS[1:]:
+            for part_name, part in dataset.parts.items():
+                if isinstance(part, TaskPart) and split == "test":
+                    continue  # test sets of tasks are kept apart
+                for _, texts in rows_with_texts(data, dataset, part_name, split):
+                    held_out.add(texts, shortest=_LONG_IF_HELD_BACK if dataset.held_back else _LONG)
         read_json_value.cache_clear()
     cases = data.parent / "cases" / "questions.jsonl"
     if cases.is_file():
         for _, row in read_json_lines(cases):
             held_out.add((row["context"], row["question"]), shortest=_LONG_IF_HELD_BACK)
     return held_out
-
-
-def measured_texts(data: Path, dataset: Dataset) -> Iterator[tuple[str, ...]]:
-    """Yield the texts of the rows of a dataset that are for measuring: of a held-back one all."""
-    for split in _SPLITS if dataset.held_back else _SPLITS[1:]:
-        for name, part in dataset.parts.items():
-            if not (isinstance(part, TaskPart) and split == "test"):  # test sets of tasks are kept apart
-                yield from (texts for _, texts in rows_with_texts(data, dataset, name, split))
 
 
 def rows_with_texts(

@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -51,9 +51,6 @@ def data_key(data: Path, names: Iterable[str]) -> str:
         if path.suffix in (".py", ".yaml"):
             digest.update(path.read_bytes())
     for folder in sorted({load_dataset(name).folder_in(data) for name in names}):
-        digest.update("".join(_described(sorted(path for path in folder.rglob("*") if path.is_file()))).encode())
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            digest.update(f"{path}\0{path.stat().st_size}\0{path.stat().st_mtime_ns}\n".encode())
     return digest.hexdigest()
-
-
-def _described(paths: Sequence[Path]) -> Iterable[str]:
-    return (f"{path}\0{path.stat().st_size}\0{path.stat().st_mtime_ns}\n" for path in paths)

@@ -18,9 +18,7 @@ from mqan_core.forms.grammars import fold, read_state_change
 from mqan_core.text.tokens import INVISIBLE
 from mqan_data.queries import Table, execute, gold_query, read_query
 
-UNANSWERABLE = "unanswerable"
-"""The answer to a question that the context does not answer."""
-
+UNANSWERABLE = "unanswerable"  # the answer to a question that the context does not answer
 _SHOWN = dict.fromkeys(map(ord, INVISIBLE))
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -38,13 +36,8 @@ def score(metric: str, predictions: Sequence[str], examples: Sequence[Example]) 
         raise ValueError(f"There are {len(predictions)} predictions for {len(examples)} examples.")
     if not examples:
         raise ValueError("There is nothing to score.")
-    shown = [_without_invisible(e) for e in examples]
+    shown = [replace(e, answers=tuple(answer.translate(_SHOWN) for answer in e.answers)) for e in examples]
     return METRICS[metric]([prediction.translate(_SHOWN) for prediction in predictions], shown)
-
-
-def _without_invisible(example: Example) -> Example:
-    answers = tuple(answer.translate(_SHOWN) for answer in example.answers)
-    return example if answers == example.answers else replace(example, answers=answers)
 
 
 def normalize(text: str) -> str:
@@ -53,12 +46,10 @@ def normalize(text: str) -> str:
 
 
 def exact_match(prediction: str, gold: str) -> float:
-    """Return 1 where the texts are the same but for case and white space."""
     return float(fold(prediction) == fold(gold))
 
 
 def normalized_exact_match(prediction: str, gold: str) -> float:
-    """Return 1 where the texts are the same after SQuAD's normalisation."""
     return float(normalize(prediction) == normalize(gold))
 
 
@@ -75,14 +66,16 @@ def _f1(num_right: int, num_said: int, num_true: int) -> tuple[float, float, flo
     return 2 * precision * recall / (precision + recall) if num_right else 0.0, precision, recall
 
 
+def _of_hundred(name: str, num_right: int, num_said: int, num_true: int) -> dict[str, float]:
+    found = _f1(num_right, num_said, num_true)
+    return {key: 100 * value for key, value in zip((name, "precision", "recall"), found, strict=True)}
+
+
 def _mean_of_best(
     compare: Callable[[str, str], float], predictions: Sequence[str], examples: Sequence[Example]
 ) -> float:
-    best = (
-        max(compare(prediction, gold) for gold in example.answers)
-        for prediction, example in zip(predictions, examples, strict=True)
-    )
-    return 100 * sum(best) / len(examples)
+    pairs = zip(predictions, examples, strict=True)
+    return 100 * sum(max(compare(said, gold) for gold in e.answers) for said, e in pairs) / len(examples)
 
 
 def _score_em(predictions: Sequence[str], examples: Sequence[Example]) -> dict[str, float]:
@@ -98,11 +91,10 @@ def _score_nf1(predictions: Sequence[str], examples: Sequence[Example]) -> dict[
 
 
 def parse_state_change(text: str) -> tuple[dict[str, str], frozenset[str]]:
-    """Read ``slot: value, slot: value; request, request``.
+    """Read ``slot: value, slot: value; request, request``, in lower case.
 
     As in decaNLP, a text without exactly one semicolon (such as ``None``) changes nothing, and of the informs a part
     that is not ``slot: value`` is passed over; of two values for a slot the last counts.
-    All is in lower case.
     """
     change = read_state_change(text)
     if change is None:
@@ -112,18 +104,15 @@ def parse_state_change(text: str) -> tuple[dict[str, str], frozenset[str]]:
 
 
 def _score_joint_goal_em(predictions: Sequence[str], examples: Sequence[Example]) -> dict[str, float]:
-    """Follow each dialogue turn by turn.
-
-    - ``joint_goal_em``: turns after which the state accumulated from all predicted changes so far equals the one
-      accumulated from the gold changes.
-    - ``turn_goal_em``, ``turn_request_em``: turns whose own informs, or requests, are right; order does not matter.
-    - ``em``: turns whose answer is right to the letter.
+    """Follow each dialogue turn by turn: ``joint_goal_em`` is the share of turns after which the accumulated state is
+    the gold one, ``turn_goal_em`` and ``turn_request_em`` of those whose own informs, or requests, are right.
     """
     num_joint = num_goal = num_request = 0
     state: dict[str, str] = {}
     gold_state: dict[str, str] = {}
     dialogue = None
-    for prediction, reference in _in_dialogue_order(predictions, examples):
+    turns = zip(predictions, map(_reference, examples), strict=True)
+    for prediction, reference in sorted(turns, key=lambda turn: (turn[1]["dialogue"], turn[1]["turn"])):
         if reference["dialogue"] != dialogue:
             dialogue, state, gold_state = reference["dialogue"], {}, {}
         inform, request = parse_state_change(prediction)
@@ -133,21 +122,13 @@ def _score_joint_goal_em(predictions: Sequence[str], examples: Sequence[Example]
         num_joint += state == gold_state
         num_goal += inform == gold_inform
         num_request += request == {fold(slot) for slot in reference["request"]}
-    return {
-        "joint_goal_em": 100 * num_joint / len(examples),
-        "turn_goal_em": 100 * num_goal / len(examples),
-        "turn_request_em": 100 * num_request / len(examples),
-        **_score_em(predictions, examples),
-    }
-
-
-def _in_dialogue_order(predictions: Sequence[str], examples: Sequence[Example]) -> list[tuple[str, Mapping[str, Any]]]:
-    turns = zip(predictions, map(_reference, examples), strict=True)
-    return sorted(turns, key=lambda turn: (turn[1]["dialogue"], turn[1]["turn"]))
+    numbers = {"joint_goal_em": num_joint, "turn_goal_em": num_goal, "turn_request_em": num_request}
+    shares = {name: 100 * number / len(examples) for name, number in numbers.items()}
+    return {**shares, **_score_em(predictions, examples)}
 
 
 def _score_bleu(predictions: Sequence[str], examples: Sequence[Example]) -> dict[str, float]:
-    """Score translations with sacreBLEU's corpus BLEU in lower case; every example counts with its first gold."""
+    """Score by sacreBLEU's corpus BLEU in lower case; every example counts with its first gold."""
     from sacrebleu import corpus_bleu
 
     golds = [example.answers[0] for example in examples]
@@ -155,10 +136,9 @@ def _score_bleu(predictions: Sequence[str], examples: Sequence[Example]) -> dict
 
 
 def _score_avg_rouge(predictions: Sequence[str], examples: Sequence[Example]) -> dict[str, float]:
-    """Score summaries by the mean of ROUGE-1, ROUGE-2 and ROUGE-L F1 on word stems, averaged over the examples.
+    """Score summaries by the mean of ROUGE-1, ROUGE-2 and summary-level ROUGE-L F1 on word stems.
 
-    As in decaNLP, a sentence ends at a full stop; ROUGE-L is the summary-level one. Published scores come from the
-    Perl script, which differs a little in tokenising and stemming.
+    As in decaNLP, a sentence ends at a full stop. Published scores come from the Perl script, which differs a little.
     """
     from rouge_score.rouge_scorer import RougeScorer
 
@@ -178,10 +158,7 @@ def _sentence_a_line(text: str) -> str:
 
 
 def _score_corpus_f1(predictions: Sequence[str], examples: Sequence[Example]) -> dict[str, float]:
-    """Score relations: an answer is right when it has the gold's words in any order, "and" and articles aside.
-
-    Precision is over what was answered, recall over what can be answered; "unanswerable" counts for neither.
-    """
+    """Score relations: right is an answer with the gold's words in any order; "unanswerable" is no answer."""
     num_right = num_answered = num_answerable = 0
     for prediction, example in zip(predictions, examples, strict=True):
         answer = _bag_of_words(prediction)
@@ -189,8 +166,7 @@ def _score_corpus_f1(predictions: Sequence[str], examples: Sequence[Example]) ->
         num_answered += answer is not None
         num_answerable += bool(golds)
         num_right += answer is not None and answer in golds
-    found = _f1(num_right, num_answered, num_answerable)
-    return {name: 100 * value for name, value in zip(("corpus_f1", "precision", "recall"), found, strict=True)}
+    return _of_hundred("corpus_f1", num_right, num_answered, num_answerable)
 
 
 def _bag_of_words(text: str) -> Counter[str] | None:
@@ -199,16 +175,11 @@ def _bag_of_words(text: str) -> Counter[str] | None:
 
 
 def _score_unanswerable_f1(predictions: Sequence[str], examples: Sequence[Example]) -> dict[str, float]:
-    """Score knowing what cannot be answered.
-
-    - ``unanswerable_f1``, ``precision``, ``recall``: of the answer "unanswerable".
-    - ``answerable_nf1``: SQuAD's F1 on the questions that have an answer; "unanswerable" counts as 0 there.
-    """
+    """Score the answer "unanswerable", and by ``answerable_nf1`` the questions that have another answer."""
     said = [_bag_of_words(prediction) is None for prediction in predictions]
     true = [_bag_of_words(example.answers[0]) is None for example in examples]
     num_right = sum(a and b for a, b in zip(said, true, strict=True))
-    found = _f1(num_right, sum(said), sum(true))
-    scores = {name: 100 * value for name, value in zip(("unanswerable_f1", "precision", "recall"), found, strict=True)}
+    scores = _of_hundred("unanswerable_f1", num_right, sum(said), sum(true))
     answerable = [(p, e) for p, e, not_there in zip(predictions, examples, true, strict=True) if not not_there]
     if answerable:
         scores["answerable_nf1"] = _mean_of_best(normalized_f1, *zip(*answerable, strict=True))
@@ -216,10 +187,7 @@ def _score_unanswerable_f1(predictions: Sequence[str], examples: Sequence[Exampl
 
 
 def _score_lfem(predictions: Sequence[str], examples: Sequence[Example]) -> dict[str, float]:
-    """Score SQL by exact match of the logical form: aggregation, column, and conditions in order.
-
-    Where the tables have rows, ``execution`` is the share of queries with the gold's result, of those whose gold runs.
-    """
+    """Score SQL by exact match of the logical form; ``execution`` is the share with its result, where it runs."""
     num_right = num_run = num_same = 0
     for prediction, example in zip(predictions, examples, strict=True):
         reference = _reference(example)
@@ -253,21 +221,15 @@ def exact_and_f1(example: Example, text: str | None, labels: Collection[str]) ->
         chosen, right = set(labels), set(example.answers)
         both = len(chosen & right)
         return float(chosen == right), 2 * both / (len(chosen) + len(right)) if chosen or right else 1.0
-    if text is None or not example.answers:
-        is_right = float(text is None and not example.answers)
+    if text is None or not example.answers or example.choices:
+        is_right = float(not example.answers if text is None else text in example.answers)
         return is_right, is_right
-    if example.choices:
-        is_right = float(text in example.answers)
-        return is_right, is_right
-    compared = [_alike(text, gold) for gold in example.answers]
-    return max(exact for exact, _ in compared), max(f1 for _, f1 in compared)
-
-
-def _alike(text: str, gold: str) -> tuple[float, float]:
-    if not normalize(gold):  # compared as it is written
-        is_same = float(text.strip() == gold.strip())
-        return is_same, is_same
-    return normalized_exact_match(text, gold), normalized_f1(text, gold)
+    exact, f1 = 0.0, 0.0
+    for gold in example.answers:
+        is_same = float(text.strip() == gold.strip())  # counts where normalising leaves nothing
+        exact = max(exact, normalized_exact_match(text, gold) if normalize(gold) else is_same)
+        f1 = max(f1, normalized_f1(text, gold) if normalize(gold) else is_same)
+    return exact, f1
 
 
 METRICS: dict[str, Scorer] = {

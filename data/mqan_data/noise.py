@@ -51,25 +51,24 @@ class _Text:
     def edit(self, edits: Sequence[Edit], *, within: bool) -> None:
         """Apply edits that do not overlap; those across the edge of a span are left out, those within at will."""
         kept: list[Edit] = []
-        for edit in sorted(edit for edit in edits if self.allows(edit, within)):
-            if not kept or edit.start >= kept[-1].end:
-                kept.append(edit)
         parts, place = [], 0
-        for edit in kept:
-            parts += [self.value[place : edit.start], edit.new]
-            place = edit.end
+        for edit in sorted(edit for edit in edits if self.allows(edit, within)):
+            if not kept or edit.start >= place:
+                kept.append(edit)
+                parts += [self.value[place : edit.start], edit.new]
+                place = edit.end
         self.value = "".join([*parts, self.value[place:]])
-        self.spans = [(_moved(start, kept, after=True), _moved(end, kept, after=False)) for start, end in self.spans]
-        moved = [(_moved(start, kept, after=True), _moved(end, kept, after=False)) for start, end in self.passages]
+        self.spans, moved = (
+            [(_moved(start, kept, after=True), _moved(end, kept, after=False)) for start, end in some]
+            for some in (self.spans, self.passages)
+        )
         self.passages = [(min(start, end), end) for start, end in moved]
 
     def allows(self, edit: Edit, within: bool) -> bool:
-        for start, end in self.spans:
-            outside = edit.end <= start or edit.start >= end
-            inside = start < edit.start and edit.end < end
-            if not outside and not (within and inside):
-                return False
-        return True
+        return all(
+            edit.end <= start or edit.start >= end or (within and start < edit.start and edit.end < end)
+            for start, end in self.spans
+        )
 
     def words(self, shortest: int) -> list[re.Match[str]]:
         found = (word for word in _WORD.finditer(self.value) if len(word[0]) >= shortest)
@@ -86,16 +85,14 @@ def _moved(place: int, edits: Sequence[Edit], *, after: bool) -> int:
 
 
 def add_noise(example: Example, rng: np.random.Generator) -> Example:
-    """Return the example with one to three kinds of noise in its text, its question, or both; its answer stays right.
-
-    The same for the same example and state of ``rng``.
-    """
+    """Return an example with one to three kinds of noise in its text, its question, or both; its answer stays right."""
     where = rng.random()
     question = _noisy_question(example, rng) if where > 0.5 else example.question
     if where > 0.75 or example.task in _LETTERS_MATTER:
         return replace(example, question=question)
     quoted, listed = _quotations(example), _listed(example)
-    text = _Text(example.context, [*quoted, *listed], _kept_words(example), list(example.evidence or ()))
+    kept = frozenset() if example.choices or example.answer_start is not None else _words_of(example.answers)
+    text = _Text(example.context, [*quoted, *listed], kept, list(example.evidence or ()))
     kinds = list(_KINDS if example.task not in _SPELLING_MATTERS else _HARMLESS)
     for place in rng.permutation(len(kinds))[: int(rng.choice((1, 1, 2, 3)))]:
         kinds[place](text, rng)
@@ -120,11 +117,10 @@ def _quoted(example: Example) -> list[int]:
         return [number for number, answer in enumerate(example.answers) if answer and answer in example.context]
     if any(answer.lower() in example.question.lower() for answer in example.answers):
         return []  # one of the choices that the question names
-    words = {answer: rf"(?<!\w){re.escape(answer)}(?!\w)" for answer in example.answers if answer.lower() not in _WORDS}
     return [
         number
         for number, answer in enumerate(example.answers)
-        if answer in words and re.search(words[answer], example.context)
+        if answer.lower() not in _WORDS and _alone(answer).search(example.context)
     ]
 
 
@@ -154,20 +150,22 @@ def _quotations(example: Example) -> list[tuple[int, int]]:
     return spans
 
 
+def _alone(answer: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w){re.escape(answer)}(?!\w)")
+
+
 def _first(answer: str, text: str) -> int:
-    found = re.search(rf"(?<!\w){re.escape(answer)}(?!\w)", text)
+    found = _alone(answer).search(text)
     return found.start() if found else text.find(answer)
 
 
-def _kept_words(example: Example) -> frozenset[str]:
-    if example.choices or example.answer_start is not None:
-        return frozenset()
-    return frozenset(word.lower() for answer in example.answers for word in _WORD.findall(answer))
+def _words_of(answers: Sequence[str]) -> frozenset[str]:
+    return frozenset(word.lower() for answer in answers for word in _WORD.findall(answer))
 
 
 def _noisy_question(example: Example, rng: np.random.Generator) -> str:
-    kept = {word.lower() for answer in example.answers for word in _WORD.findall(answer)}
-    question = _Text(example.question, [], frozenset(kept))
+    kept = _words_of(example.answers)
+    question = _Text(example.question, [], kept)
     style = rng.random()
     if style < 0.55:
         in_question = any(answer.lower() in example.question.lower() for answer in example.answers)
@@ -186,12 +184,10 @@ def _noisy_question(example: Example, rng: np.random.Generator) -> str:
 
 
 def _typo(word: re.Match[str], rng: np.random.Generator) -> Edit:
-    """Swap, drop, double or mistype a letter behind the first; words have at least three letters."""
     place = int(rng.integers(1, len(word[0]) - 1))
     letter, following = word[0][place], word[0][place + 1]
-    new = one_of(
-        rng, (following + letter, following, letter * 2 + following, letter.translate(_NEIGHBOURS) + following)
-    )
+    mistyped = letter.translate(_NEIGHBOURS)
+    new = one_of(rng, (following + letter, following, letter * 2 + following, mistyped + following))
     return Edit(word.start() + place, word.start() + place + 2, new)
 
 
@@ -232,7 +228,9 @@ def _html(text: _Text, rng: np.random.Generator) -> None:
     tag = one_of(rng, ("b", "i", "em", "strong", "span", 'span class="hl"', "u"))
     edits = [Edit(m.start(), m.end(), f"<{tag}>{m[0]}</{tag.split()[0]}>") for m in _some(text.words(4), rng, 4)]
     edits += [Edit(m.start(), m.end(), "&nbsp;") for m in _some(list(_SPACE.finditer(text.value)), rng, 5)]
-    edits += [Edit(m.start(), m.end(), one_of(rng, ("<br>\n", "<br/>", "</p>\n<p>"))) for m in _breaks(text)]
+    edits += [
+        Edit(m.start(), m.end(), one_of(rng, ("<br>\n", "<br/>", "</p>\n<p>"))) for m in re.finditer(r"\n+", text.value)
+    ]
     edits += [Edit(m.start(), m.end(), "&amp;") for m in re.finditer("&", text.value)]
     if rng.random() < 0.7:
         outer = one_of(rng, ("p", "div", "body", "td"))
@@ -266,10 +264,6 @@ def _spaced(text: _Text, rng: np.random.Generator) -> None:
     new = one_of(rng, ("  ", "\u00a0", "\t", "   ", " \n"))
     edits = [Edit(m.start(), m.end(), new) for m in _SPACE.finditer(text.value) if rng.random() < 0.15]
     text.edit(edits, within=False)
-
-
-def _breaks(text: _Text) -> list[re.Match[str]]:
-    return list(re.finditer(r"\n+", text.value))
 
 
 def _some(matches: Sequence[re.Match[str]], rng: np.random.Generator, most: int) -> list[re.Match[str]]:

@@ -34,11 +34,7 @@ def write_table(header: Sequence[str], asked: str) -> str:
 
 
 def write_query(sql: Mapping[str, Any], header: Sequence[str]) -> str:
-    """Write a query of the dataset (``sel``, ``agg``, ``conds``) as text, in the words of decaNLP.
-
-    Raises:
-        KeyError, IndexError, TypeError, ValueError: the query is not well-formed or names a column that is not there.
-    """
+    """Write a query of the dataset (``sel``, ``agg``, ``conds``) as text, in the words of decaNLP."""
     if min([sql["sel"], *(column for column, _, _ in sql["conds"])]) < 0:
         raise IndexError("columns are numbered from 0")
     words = ["SELECT", AGGREGATIONS[sql["agg"]], header[sql["sel"]], "FROM table"]
@@ -49,15 +45,8 @@ def write_query(sql: Mapping[str, Any], header: Sequence[str]) -> str:
 
 
 def gold_query(sql: Mapping[str, Any], header: Sequence[str]) -> Query:
-    """Return a query of the dataset as ``read_query`` returns it."""
-    return Query(
-        AGGREGATIONS[sql["agg"]].lower(),
-        fold(header[sql["sel"]]),
-        tuple(
-            (fold(header[column]), OPERATORS[operator].lower(), fold(str(value)))
-            for column, operator, value in sql["conds"]
-        ),
-    )
+    conditions = tuple((fold(header[c]), OPERATORS[o].lower(), fold(str(value))) for c, o, value in sql["conds"])
+    return Query(AGGREGATIONS[sql["agg"]].lower(), fold(header[sql["sel"]]), conditions)
 
 
 def read_query(text: str, header: Sequence[str]) -> Query | None:
@@ -72,21 +61,15 @@ def read_query(text: str, header: Sequence[str]) -> Query | None:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of the dataset."""
-
     header: Sequence[str]
     types: Sequence[str]  # ``text`` or ``real``
     rows: Sequence[Sequence[Any]]
 
 
 def execute(query: Query, table: Table) -> Counter[Hashable] | None:
-    """Return how often each value is in the result of a query; None where it cannot be run.
-
-    A query cannot be run when it compares by an unknown operator, or a text with numbers.
-    """
-    place_of: dict[str, int] = {}
-    for place, name in enumerate(table.header):
-        place_of.setdefault(fold(name), place)
+    """Return how often each value is in the result of a query; None where it cannot be run."""
+    header = [fold(name) for name in table.header]
+    place_of = {name: header.index(name) for name in header}
     column = f"c{place_of[query.column]}"
     selected = f"{query.aggregation}({column})" if query.aggregation else column
     terms, values = [], []
@@ -119,19 +102,15 @@ def _number(text: str) -> float | None:
 
 def _load(table: Table) -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:")
-    columns = ", ".join(f"c{place} {kind}" for place, kind in enumerate(map(_kind, table.types)))
+    if unknown := set(table.types) - {"text", "real"}:
+        raise ValueError(f"a column of WikiSQL is text or real, found {min(unknown)!r}")
+    columns = ", ".join(f"c{place} {kind.upper()}" for place, kind in enumerate(table.types))
     connection.execute(f"CREATE TABLE t ({columns})")
     places = ", ".join("?" * len(table.header))
     rows = ([_cell(cell, kind) for cell, kind in zip(row, table.types, strict=True)] for row in table.rows)
     connection.executemany(f"INSERT INTO t VALUES ({places})", rows)  # noqa: S608
     connection.execute("PRAGMA query_only = ON")
     return connection
-
-
-def _kind(kind: str) -> str:
-    if kind not in ("text", "real"):
-        raise ValueError(f"a column of WikiSQL is text or real, found {kind!r}")
-    return kind.upper()
 
 
 def _cell(cell: Any, kind: str) -> Any:

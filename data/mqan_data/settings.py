@@ -50,18 +50,15 @@ def _named(items: list[Any], name: str, key: str) -> Any:
 def validated(
     validate: Callable[[Any], T], document: Any, where: str, whole: str, tags: Collection[str] = (), first: int = 0
 ) -> T:
-    """Let pydantic build settings from plain types.
-
-    ``whole`` is what messages call the document itself, ``tags`` are names of alternatives, which they leave out, and
-    ``first`` is what they begin with.
-    """
+    """Let pydantic build settings; messages leave out ``tags`` and the ``first`` parts of a place, if any is left."""
     try:
         return validate(document)
     except ValidationError as error:
-        places = [".".join(str(part) for part in e["loc"][first:] if part not in tags) for e in error.errors()]
-        found = zip(places, error.errors(), strict=True)
-        problems = "; ".join(f"{place or whole}: {e['msg'].removeprefix('Value error, ')}" for place, e in found)
-        raise ValueError(f"{where}: {problems}") from error
+        problems = []
+        for found in error.errors():
+            place = ".".join(str(part) for part in found["loc"][first:] if part not in tags)
+            problems.append(f"{place or whole}: {found['msg'].removeprefix('Value error, ')}")
+        raise ValueError(f"{where}: {'; '.join(problems)}") from error
 
 
 @cache

@@ -14,11 +14,8 @@ from mqan_data.formats.dataset_file import Download, TaskPart, dataset_names, lo
 from mqan_data.formats.reading import read_examples
 from mqan_data.formats.records import read_json_value
 
-ALL: Final = "all"
-"""In a list of names: every task of a dataset file."""
-FOLDER_OF_JSON_LINES: Final = "jsonl:"
-"""With the folder after it the name of a task."""
-
+ALL: Final = "all"  # in a list of names: every task of a dataset file
+FOLDER_OF_JSON_LINES: Final = "jsonl:"  # with the folder after it the name of a task
 _METRICS_OF_JSON_LINES: Final = ("em", "nf1", "bleu", "avg_rouge", "corpus_f1")  # they need the answers alone
 _JSON_LINES: Final = {"train": ("train.jsonl",), "validation": ("val.jsonl",), "test": ("test.jsonl",)}
 
@@ -32,17 +29,11 @@ class Task(TaskPart):
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """The splits that the official files have.
-
-        ``test`` is for a final score only: never train on it, build a vocabulary from it or choose a checkpoint by it.
-        """
+        """The splits that the official files have; ``test`` is for a final score only."""
         return tuple(self.files)
 
     def read(self, folder: Path, split: str, dropped: Counter[str] | None = None) -> Iterator[Example]:
-        """Yield the examples of a split in the order of the files.
-
-        ``dropped`` counts the rows that gave no example, and the fields left out, by reason.
-        """
+        """Yield the examples of a split; ``dropped`` counts the rows and fields that are left out, by reason."""
         if split not in self.splits:
             raise ValueError(f"{self.name} has no split {split!r}; it has {', '.join(self.splits)}.")
         try:
@@ -69,14 +60,15 @@ def tasks() -> dict[str, Task]:
 
 
 def task_named(name: str) -> Task:
-    """Return the task with a name; ``jsonl:FOLDER`` or ``jsonl:FOLDER:METRIC`` is a folder of JSON lines.
-
-    The folder lies in the data folder, or, if it begins with ``./``, in the working directory.
-    """
+    """Return the task with a name; ``jsonl:FOLDER`` or ``jsonl:FOLDER:METRIC`` is a folder of JSON lines."""
     rest = name.removeprefix(FOLDER_OF_JSON_LINES)
     if rest not in ("", name):
         folder, _, metric = rest.partition(":")
-        return _json_lines(name, str(Path(folder).absolute()) if folder.startswith("./") else folder, metric or "em")
+        folder = str(Path(folder).absolute()) if folder.startswith("./") else folder  # else in the data folder
+        if (metric := metric or "em") not in _METRICS_OF_JSON_LINES:
+            known = ", ".join(_METRICS_OF_JSON_LINES)
+            raise ValueError(f"A folder of JSON lines is scored by {known}; {metric!r} is none.")
+        return Task(name=name, folder=folder, format="context_question_answer", files=_JSON_LINES, metric=metric)
     if name in tasks():
         return tasks()[name]
     near = get_close_matches(name, tasks(), n=3)
@@ -88,11 +80,3 @@ def tasks_named(names: Iterable[str]) -> list[Task]:
     """Return the tasks with these names, each once, in the order given; ``ALL`` stands for all there are."""
     expanded = [task for name in names for task in (tasks() if name == ALL else (name,))]
     return [task_named(name) for name in dict.fromkeys(expanded)]
-
-
-def _json_lines(name: str, folder: str, metric: str) -> Task:
-    if metric not in _METRICS_OF_JSON_LINES:
-        raise ValueError(
-            f"A folder of JSON lines is scored by {', '.join(_METRICS_OF_JSON_LINES)}; {metric!r} is none."
-        )
-    return Task(name=name, folder=folder, format="context_question_answer", files=_JSON_LINES, metric=metric)

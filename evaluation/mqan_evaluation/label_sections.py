@@ -19,8 +19,7 @@ from mqan_evaluation.label_views import LabelSet, by_synonyms, held_back_sets, l
 from mqan_evaluation.sections import Cell, Measuring, Section
 from mqan_training.batch import sorted_batches
 from mqan_training.losses import sentence_vectors
-from mqan_training.model.bert import Bert
-from mqan_training.sentence_encoder import packaged_encoder, read_word_pieces
+from mqan_training.model.bert import Bert, packaged_encoder, read_word_pieces
 
 _ROWS = 32
 _MOST_PIECES = 256  # what the encoder was trained on

@@ -92,19 +92,11 @@ def source(tmp_path: Path, tiny_network: Network) -> Path:
     write_vectors(vectors, tiny_network.embedder.vectors)
     words = WordsConfig(kind="words", vectors=str(vectors), model=tiny_network.mqan.config)
     recipe = Recipe(name="tiny", reader=words, sources={"sst": 1}, order="by_task", steps=1)
-    save_checkpoint(
-        tmp_path / "source",
-        recipe=recipe,
-        step=1,
-        drawn={"pool": 0, "index": 1},
-        tokens=tiny_network.vocabulary.pieces[1:],
-        frozen={VECTORS: vectors},
-        model=tiny_network,
-        average={},
-        optimizer=make_optimizer(tiny_network, recipe, ("embedder.", "mqan.encoder.")),
-        training={"seconds": 0.0},
-    )
-    return tmp_path / "source"
+    folder, drawn, tokens = tmp_path / "source", {"pool": 0, "index": 1}, tiny_network.vocabulary.pieces[1:]
+    checkpoint = Checkpoint(folder, recipe, 1, drawn, tokens, tiny_network.state_dict(), {}, {"seconds": 0.0})
+    optimizer = make_optimizer(tiny_network, recipe, ("embedder.", "mqan.encoder."))
+    save_checkpoint(checkpoint, {VECTORS: vectors}, optimizer)
+    return folder
 
 
 def test_a_run_from_a_checkpoint_differs_from_a_random_one_in_its_start_only(

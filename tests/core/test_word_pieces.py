@@ -64,7 +64,7 @@ def test_long_words_are_not_remembered() -> None:
 def test_words_are_cut_as_the_encoder_was_trained_on_them(repository: Path) -> None:
     from transformers import AutoTokenizer
 
-    from mqan_training.sentence_encoder import packaged_encoder
+    from mqan_training.model.bert import packaged_encoder
 
     tokenizer = AutoTokenizer.from_pretrained(str(packaged_encoder()))
     numbers = tokenizer.get_vocab()

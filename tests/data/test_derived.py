@@ -1,6 +1,5 @@
 """Sources that change the questions and texts of another: what is right stays right, or becomes no answer."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
@@ -9,17 +8,14 @@ import pytest
 
 from mqan_core.example import Choice, Example
 from mqan_data.derived import (
-    AdversarialSource,
-    ChangedSource,
-    FactsSource,
-    SurroundedSource,
+    DERIVED,
+    DerivedSource,
     another_value,
     as_fact,
     changed_question,
     surrounded,
     without_answer,
 )
-from mqan_data.source import Source
 
 
 class Rows:
@@ -62,7 +58,7 @@ _ROWS_ASKED = Rows(
 
 
 def _draws(index: int, number: int = 200) -> list[Example]:
-    source = AdversarialSource(_ROWS_ASKED)
+    source = DerivedSource(_ROWS_ASKED, "adversarial")
     return [source.draw(index, np.random.default_rng(seed)) for seed in range(number)]
 
 
@@ -91,7 +87,7 @@ def test_the_answer_stands_where_it_says_and_one_sentence_is_new(index: int) -> 
 
 def test_most_of_these_questions_are_made_harder_by_the_same_seed_alike() -> None:
     assert _draws(0, 20) == _draws(0, 20)
-    assert AdversarialSource(_ROWS_ASKED).name == "rows_adversarial" == _draws(0, 1)[0].task
+    assert DerivedSource(_ROWS_ASKED, "adversarial").name == "rows_adversarial" == _draws(0, 1)[0].task
     hardened = [example.context != _TEXTS[_ASKED[index][0]] for index in range(4) for example in _draws(index, 50)]
     assert sum(hardened) > 100
 
@@ -128,7 +124,7 @@ _ROWS_CHANGED = Rows(
 
 
 def _changed(index: int) -> list[Example]:
-    return [ChangedSource(_ROWS_CHANGED).draw(index, np.random.default_rng(seed)) for seed in range(200)]
+    return [DerivedSource(_ROWS_CHANGED, "changed").draw(index, np.random.default_rng(seed)) for seed in range(200)]
 
 
 def test_some_questions_are_changed_and_then_have_no_answer() -> None:
@@ -174,7 +170,9 @@ OTHER_ROWS = [replace(OWN, context=other, answers=(), answer_start=None) for oth
 
 
 def test_the_quotation_moves_with_its_text() -> None:
-    drawn = [SurroundedSource(Rows(OWN, *OTHER_ROWS)).draw(0, np.random.default_rng(seed)) for seed in range(300)]
+    drawn = [
+        DerivedSource(Rows(OWN, *OTHER_ROWS), "surrounded").draw(0, np.random.default_rng(seed)) for seed in range(300)
+    ]
     assert {example.task for example in drawn} == {"rows_surrounded"}
     answered = [example for example in drawn if example.answers]
     for example in answered:
@@ -253,7 +251,7 @@ def test_the_evidence_is_the_sentence_of_the_right_answer() -> None:
 
 
 def test_facts_are_affirmed_denied_and_left_open() -> None:
-    drawn = [FactsSource(Rows(*_ROWS)).draw(seed % 3, np.random.default_rng(seed)) for seed in range(300)]
+    drawn = [DerivedSource(Rows(*_ROWS), "facts").draw(seed % 3, np.random.default_rng(seed)) for seed in range(300)]
     assert {example.task for example in drawn} == {"rows_facts"}
     asked = [example for example in drawn if len(example.choices) == 2]
     assert all(example.answer_start is None for example in asked)
@@ -277,11 +275,11 @@ def test_another_value_is_no_part_of_the_answer_or_the_question_and_does_not_sta
 # --- what no source changes
 
 
-@pytest.mark.parametrize("source", [AdversarialSource, ChangedSource, SurroundedSource, FactsSource])
-def test_choices_and_refusals_stay(source: Callable[[Rows], Source]) -> None:
+@pytest.mark.parametrize("way", DERIVED)
+def test_choices_and_refusals_stay(way: str) -> None:
     chosen = Example("rows", "0", _TEXT, "Is it old?", ("yes",), choices=(Choice("yes"), Choice("no")))
     refused = Example("rows", "1", _TEXT, "Where did Kepler die?", ())
-    given = Rows(chosen, *(() if source is SurroundedSource else (refused,)))
+    given = Rows(chosen, *(() if way == "surrounded" else (refused,)))
     for index, example in enumerate(given.examples):
-        drawn = [source(given).draw(index, np.random.default_rng(seed)) for seed in range(50)]
+        drawn = [DerivedSource(given, way).draw(index, np.random.default_rng(seed)) for seed in range(50)]
         assert {(e.context, e.question, e.answers) for e in drawn} == {(_TEXT, example.question, example.answers)}

@@ -139,4 +139,4 @@ def test_sets_have_their_verdicts(data_folder: Path, name: str, part: str, verdi
         rows = list(read_rows(data_folder, dataset, part, "train"))
     assert Counter(row.verdict for row in rows if isinstance(row, FactRow)) == verdicts
     source = DatasetSource(data_folder, dataset, "validation")
-    assert source.fixed(0, np.random.default_rng(0)).choices
+    assert source.draw(0, np.random.default_rng(0), is_fixed=True).choices

@@ -16,11 +16,10 @@ from mqan_core.text.vectors import quantize_rows
 from mqan_core.text.vocab import Vocabulary
 from mqan_export.bundle_weights import start_from_bundle
 from mqan_runtime.engine import Engine
-from mqan_training.model.bert import Bert
+from mqan_training.model.bert import Bert, packaged_encoder
 from mqan_training.model.pretrained import PretrainedNetwork
 from mqan_training.piece_batches import word_ids
 from mqan_training.recipe import load_recipe
-from mqan_training.sentence_encoder import packaged_encoder
 from mqan_training.start import adopt
 from mqan_training.torch_answers import answer_batch
 

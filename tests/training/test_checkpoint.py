@@ -15,6 +15,7 @@ from mqan_core.text.vocab import Vocabulary
 from mqan_training import checkpoint as checkpoint_module
 from mqan_training.checkpoint import (
     VECTORS,
+    Checkpoint,
     latest_checkpoint,
     load_checkpoint,
     prune_checkpoints,
@@ -62,18 +63,10 @@ class Trained:
         self.average.update(self.network, number)
 
     def save(self, folder: Path, step: int = 3, averaged: bool = True) -> None:
-        save_checkpoint(
-            folder,
-            recipe=self.recipe,
-            step=step,
-            drawn={"pool": 0, "index": step},
-            tokens=PIECES,
-            frozen={VECTORS: self.vectors},
-            model=self.network,
-            average=self.average.state() if averaged else {},
-            optimizer=self.optimizer,
-            training={"seconds": 1.5, "torch": torch.__version__},
-        )
+        weights, average = self.network.state_dict(), self.average.tensors if averaged else {}
+        training, drawn = {"seconds": 1.5, "torch": torch.__version__}, {"pool": 0, "index": step}
+        checkpoint = Checkpoint(folder, self.recipe, step, drawn, PIECES, weights, average, training)
+        save_checkpoint(checkpoint, {VECTORS: self.vectors}, self.optimizer)
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +94,7 @@ def test_a_checkpoint_is_read_as_it_was_written(trained: Trained, folder: Path) 
     assert checkpoint.training["seconds"] == 1.5
     for read, written in (
         (checkpoint.weights, weights_of(trained.network)),
-        (checkpoint.average, trained.average.state()),
+        (checkpoint.average, trained.average.tensors),
     ):
         assert read.keys() == written.keys()
         assert all(torch.equal(read[name], written[name]) for name in written)
@@ -116,7 +109,7 @@ def test_a_checkpoint_is_complete_in_itself(trained: Trained, folder: Path) -> N
     network = load_network(load_checkpoint(moved))
     assert not network.training
     assert network.vocabulary.words == ("yes", "no", "ß")
-    average = trained.average.state()
+    average = trained.average.tensors
     assert all(torch.equal(tensor, average[name]) for name, tensor in network.named_parameters())
     assert (
         load_vectors(load_checkpoint(moved).vectors_path).rows.tolist() == load_vectors(trained.vectors).rows.tolist()

@@ -17,7 +17,7 @@ from mqan_data.kept import KeptPools
 from mqan_training import loop, stream
 from mqan_training.checkpoint import load_checkpoint, step_folder
 from mqan_training.errors import MissingEncoderError
-from mqan_training.loop import Run, prepare_run, save_run, train
+from mqan_training.loop import Run, save_run, train
 from mqan_training.model.bert import Bert
 from mqan_training.recipe import Recipe
 from mqan_training.runlog import RunLog
@@ -132,9 +132,9 @@ def test_a_run_that_is_cut_in_its_last_validation_is_scored_when_it_goes_on(
 
 def test_the_last_step_counts_in_the_average(encoder: Path, tmp_path: Path) -> None:
     recipe = recipe_of(encoder, steps=9)
-    begun = prepare_run(recipe, SOURCES, {}, tmp_path, None)
+    begun = Run(recipe, SOURCES, {}, tmp_path, None)
     assert begun.average is not None
-    untrained = begun.average.state()
+    untrained = begun.average.tensors
     saved = load_checkpoint(run(recipe, tmp_path))
     name = "span.weight"
     torch.testing.assert_close(saved.average[name], (2 * untrained[name] + 9 * saved.weights[name]) / 11)
@@ -171,12 +171,12 @@ def test_a_run_goes_on_with_its_own_encoder(encoder: Path, tmp_path: Path) -> No
 
 
 def contexts(begun: Run, pool: int) -> list[list[str]]:
-    return [[e.request.context for e in batch] for _, batch in begun.stream.pool(pool)]  # type: ignore[attr-defined]
+    return [[e.request.context for e in batch] for _, batch in begun.stream.pool(pool)]  # type: ignore[union-attr]
 
 
 def test_batches_come_from_seed_and_place_alone(encoder: Path, tmp_path: Path) -> None:
     recipe = recipe_of(encoder)
-    begun, again = (prepare_run(recipe, SOURCES, {}, tmp_path, None) for _ in range(2))
+    begun, again = (Run(recipe, SOURCES, {}, tmp_path, None) for _ in range(2))
     assert contexts(begun, 1) == contexts(again, 1) != contexts(begun, 2)
     pool = begun.stream.pool(1)
     assert max(sum(e.cost for e in batch) for _, batch in pool) <= recipe.batch_size
@@ -196,9 +196,9 @@ def test_sources_that_take_turns_have_batches_of_their_own(encoder: Path, tmp_pa
     run(recipe, tmp_path / "whole")
     lines = [json.loads(line) for line in (tmp_path / "whole" / "log.jsonl").read_text().splitlines()]
     assert [line["task"] for line in lines] == ["counts"] * 5 + ["counts", "meetings", "counts"] * 2 + ["counts"]
-    begun = prepare_run(recipe, SOURCES, {}, tmp_path, None)
+    begun = Run(recipe, SOURCES, {}, tmp_path, None)
     for number, batch in begun.stream.pool(0):
-        assert {e.task for e in batch} == {SOURCES[number].name}  # type: ignore[attr-defined]
+        assert {e.task for e in batch} == {SOURCES[number].name}  # type: ignore[union-attr]
     run(recipe_of(encoder, **changes, steps=8), tmp_path / "cut")
     run(recipe, tmp_path / "cut", resume=True)
     assert losses_of(tmp_path / "cut") == losses_of(tmp_path / "whole")
@@ -213,20 +213,20 @@ def test_a_run_may_begin_with_other_weights(encoder: Path, tmp_path: Path) -> No
     recipe = recipe_of(encoder, steps=4)
     given = load_checkpoint(run(recipe_of(encoder, seed=9), tmp_path / "before"))
     start = start_from_checkpoint(given)
-    begun = prepare_run(recipe, SOURCES, {}, tmp_path / "run", None, start)
+    begun = Run(recipe, SOURCES, {}, tmp_path / "run", None, start)
     assert begun.tokens[: len(given.tokens)] == given.tokens
     for name, tensor in begun.network.named_parameters():
         known = start.weights[name]
         torch.testing.assert_close(tensor[: len(known)] if known.dim() else tensor, known, rtol=0, atol=0, msg=name)
     save_run(begun)
-    resumed = prepare_run(recipe, SOURCES, {}, tmp_path / "run", tmp_path / "run" / "step-0000000")
+    resumed = Run(recipe, SOURCES, {}, tmp_path / "run", tmp_path / "run" / "step-0000000")
     assert resumed.origin == str(given.folder)
     wider = recipe_of(encoder, decoder={**DECODER, "width": 12})
     with pytest.raises(ValueError, match=r"does not fit the model of the recipe: project\.weight has the shape"):
-        prepare_run(wider, SOURCES, {}, tmp_path / "other", None, start)
+        Run(wider, SOURCES, {}, tmp_path / "other", None, start)
     without = {name: tensor for name, tensor in start.weights.items() if name != "decoder.start"}
     with pytest.raises(ValueError, match=r"has no weights decoder\.start"):
-        prepare_run(recipe, SOURCES, {}, tmp_path / "other", None, dataclasses.replace(start, weights=without))
+        Run(recipe, SOURCES, {}, tmp_path / "other", None, dataclasses.replace(start, weights=without))
 
 
 def test_a_run_that_has_no_checkpoint_yet_begins_with_the_same_again(encoder: Path, tmp_path: Path) -> None:
@@ -250,13 +250,13 @@ def test_a_share_of_the_weights_that_it_begins_with_may_be_kept(encoder: Path, t
         torch.testing.assert_close(tensor, expected, rtol=0, atol=1e-6, msg=name)
     newest = step_folder(tmp_path / "0.75", 3)
     with pytest.raises(ValueError, match="has ended, and its weights hold the share"):
-        prepare_run(recipe_of(encoder, steps=5, start_share=0.75), SOURCES, {}, tmp_path / "0.75", newest, start)
+        Run(recipe_of(encoder, steps=5, start_share=0.75), SOURCES, {}, tmp_path / "0.75", newest, start)
     with pytest.raises(ValueError, match="began with another 1, not with another 2"):
-        prepare_run(recipe, SOURCES, {}, tmp_path / "0.75", newest, dataclasses.replace(start, origin="another 2"))
+        Run(recipe, SOURCES, {}, tmp_path / "0.75", newest, dataclasses.replace(start, origin="another 2"))
     with pytest.raises(ValueError, match="another 1 has other words than when"):
-        prepare_run(recipe, SOURCES, {}, tmp_path / "0.75", newest, dataclasses.replace(start, tokens=("x",)))
+        Run(recipe, SOURCES, {}, tmp_path / "0.75", newest, dataclasses.replace(start, tokens=("x",)))
     with pytest.raises(ValueError, match="start_share is of the weights that --from gives; resume with it, too"):
-        prepare_run(recipe, SOURCES, {}, tmp_path / "run", None)
+        Run(recipe, SOURCES, {}, tmp_path / "run", None)
 
 
 def test_a_source_without_a_weight_is_refused(encoder: Path, tmp_path: Path) -> None:
@@ -280,18 +280,18 @@ class Unread(Meetings):
 def test_a_run_begins_with_a_pool_that_was_drawn_before(encoder: Path, tmp_path: Path) -> None:
     recipe = recipe_of(encoder)
     kept = KeptPools(tmp_path, "key")
-    first = prepare_run(recipe, SOURCES, {}, tmp_path / "run", None, kept=kept)
+    first = Run(recipe, SOURCES, {}, tmp_path / "run", None, kept=kept)
     batches = first.stream.batches(0, 0)
     drawn = next(batches).batch
     batches.close()
-    again = prepare_run(recipe, [Unread()], {}, tmp_path / "run", None, kept=kept)
+    again = Run(recipe, [Unread()], {}, tmp_path / "run", None, kept=kept)
     assert again.tokens == first.tokens
     batches = again.stream.batches(0, 0)
     for found, wanted in zip(next(batches).batch.tensors(), drawn.tensors(), strict=True):
         assert torch.equal(found, wanted)
     batches.close()
     with pytest.raises(AssertionError, match="were read"):
-        prepare_run(recipe, [Unread()], {}, tmp_path / "run", None, kept=KeptPools(tmp_path, "another key"))
+        Run(recipe, [Unread()], {}, tmp_path / "run", None, kept=KeptPools(tmp_path, "another key"))
 
 
 def test_old_pools_go_and_the_first_stays(tmp_path: Path) -> None:

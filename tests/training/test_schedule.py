@@ -54,7 +54,7 @@ def test_the_average_forgets_slowly_but_not_at_the_start() -> None:
         average.update(module, step)
         decay = min(0.9, (1 + step) / (10 + step))
         expected = decay * expected + (1 - decay) * step
-    assert average.state()["weight"].item() == pytest.approx(expected, rel=1e-5)
+    assert average.tensors["weight"].item() == pytest.approx(expected, rel=1e-5)
     assert 85 < expected < 95  # behind the last weight by about decay / (1 - decay)
 
 

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -15,16 +15,6 @@ from mqan_training.device import moved
 IntArray = npt.NDArray[np.int64]
 
 ANSWER_COST = 5  # a step of an answer costs as much as five words of a text (appendix B)
-
-
-class Prepared(Protocol):
-    """An example that a reader has read: what it costs in a batch, and the steps of its answer."""
-
-    @property
-    def cost(self) -> int: ...
-
-    @property
-    def num_steps(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +57,5 @@ def pad(
 
 
 def sorted_batches(lengths: Sequence[int], size: int) -> list[list[int]]:
-    """Return the places of all rows, the shortest first, in batches."""
     order = sorted(range(len(lengths)), key=lengths.__getitem__)
     return [order[start : start + size] for start in range(0, len(order), size)]

@@ -20,7 +20,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from mqan_data.download import sha256_of
+from mqan_data.files import sha256_of
 from mqan_training.errors import CheckpointError
 from mqan_training.recipe import Recipe, WordsConfig, parse_recipe, renewed
 
@@ -32,30 +32,16 @@ ENCODER_CONFIG = "encoder.json"
 _RESUME = "resume.safetensors"
 _AVERAGE = "average."
 _MAY_CHANGE = {  # in a run that is resumed: folders of the same files, and what a diverged run needs changed
-    "name",
-    "reader_rate",
-    "decoder_rate",
-    "grad_clip",
-    "steps",
-    "phases",
-    "cooldown_steps",
-    "log_every",
-    "checkpoint_every",
-    "validate_every",
-    "validate_examples",
-    "validate_sources",
-    "reader.encoder",
-    "reader.vectors",
+    "name", "reader_rate", "decoder_rate", "grad_clip", "steps", "phases", "cooldown_steps", "log_every",
+    "checkpoint_every", "validate_every", "validate_examples", "validate_sources", "reader.encoder", "reader.vectors",
     "autocast",
-}
+}  # fmt: skip
 _RANDOM_CPU = "random.cpu"
 _RANDOM_CUDA = "random.cuda"
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A checkpoint as read."""
-
     folder: Path
     recipe: Recipe
     step: int
@@ -69,38 +55,26 @@ class Checkpoint:
     def vectors_path(self) -> Path:
         return self.folder / VECTORS
 
-    def best_weights(self) -> Mapping[str, Tensor]:
-        return self.average or self.weights
-
     def all_tasks(self) -> list[str]:
         """Return the tasks that its weights were trained on, those of the runs before among them."""
         return list(dict.fromkeys([*self.recipe.sources, *self.training.get("tasks_before", ())]))
 
 
-def save_checkpoint(
-    folder: Path,
-    *,
-    recipe: Recipe,
-    step: int,
-    drawn: Mapping[str, int],
-    tokens: tuple[str, ...],
-    frozen: Mapping[str, Path],
-    model: nn.Module,
-    average: Mapping[str, Tensor],
-    optimizer: torch.optim.Optimizer,
-    training: Mapping[str, Any],
-) -> None:
-    """Write a checkpoint to ``folder``, which must not exist; it appears there whole or not at all.
-
-    ``frozen`` are files that training does not change, by the names under which the checkpoint holds them.
-    """
+def save_checkpoint(checkpoint: Checkpoint, frozen: Mapping[str, Path], optimizer: torch.optim.Optimizer) -> None:
+    """Write a checkpoint, with files that training does not change by name; its folder appears whole or not at all."""
+    folder = checkpoint.folder
     aside = folder.with_name(folder.name + ".tmp")
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir(parents=True)
-    weights = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
-    averaged = {_AVERAGE + name: tensor.detach().cpu().contiguous() for name, tensor in average.items()}
-    save_file({**weights, **averaged}, aside / _MODEL)
-    save_file({**_moments(optimizer), **_random_state(_device_of(model))}, aside / _RESUME)
+    tensors = {**checkpoint.weights, **{_AVERAGE + name: tensor for name, tensor in checkpoint.average.items()}}
+    save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, aside / _MODEL)
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    resume = {
+        f"{index}.{key}": value.detach().cpu().contiguous()
+        for index, parameter in enumerate(parameters)
+        for key, value in optimizer.state[parameter].items()
+    }
+    save_file({**resume, **_random_state(parameters[0].device)}, aside / _RESUME)
     for name, path in frozen.items():
         try:
             os.link(path, aside / name)
@@ -110,11 +84,11 @@ def save_checkpoint(
         _sync(aside / name)
     document = {
         "format_version": FORMAT_VERSION,
-        "step": step,
-        "drawn": dict(drawn),
-        "config": recipe.model_dump(mode="json"),
-        "pieces": list(tokens),
-        "training": dict(training),
+        "step": checkpoint.step,
+        "drawn": dict(checkpoint.drawn),
+        "config": checkpoint.recipe.model_dump(mode="json"),
+        "pieces": list(checkpoint.tokens),
+        "training": dict(checkpoint.training),
         "sha256": {name: sha256_of(aside / name) for name in (_MODEL, _RESUME)},
     }
     with (aside / _MANIFEST).open("w", encoding="utf-8") as file:
@@ -163,7 +137,6 @@ def has_pretrained_reader(folder: Path) -> bool:
 
 
 def restore_run(checkpoint: Checkpoint, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    """Put weights, optimiser moments and random state back as they were."""
     folder = checkpoint.folder
     try:
         _check_sha256(folder, json.loads((folder / _MANIFEST).read_text(encoding="utf-8")), _RESUME)
@@ -176,10 +149,9 @@ def restore_run(checkpoint: Checkpoint, model: nn.Module, optimizer: torch.optim
     saved = load_file(folder / _RESUME)
     torch.set_rng_state(saved.pop(_RANDOM_CPU))
     random_cuda = saved.pop(_RANDOM_CUDA, None)  # of a run on a GPU, since it is saved
-    device = _device_of(model)
-    if random_cuda is not None and device.type == "cuda":
-        torch.cuda.set_rng_state(random_cuda, device)
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    if random_cuda is not None and parameters[0].is_cuda:
+        torch.cuda.set_rng_state(random_cuda, parameters[0].device)
     for name, tensor in saved.items():
         index, key = name.split(".")
         parameter = parameters[int(index)]
@@ -211,7 +183,6 @@ def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def checkpoint_to_resume(folder: Path, *, resume: bool) -> Path | None:
-    """Return the checkpoint that a run in a folder goes on from, or None when it begins."""
     newest = latest_checkpoint(folder)
     if newest is not None and not resume:
         raise ValueError(f"{folder} already holds a run; resume it with --resume, or name another folder with --output")
@@ -227,7 +198,6 @@ def step_folder(folder: Path, step: int) -> Path:
 
 
 def prune_checkpoints(folder: Path, keep: int = 2) -> None:
-    """Delete all but the newest ``keep`` checkpoints of a run."""
     found = sorted(_checkpoints(folder))
     for _, path in found[: max(len(found) - keep, 0)]:
         shutil.rmtree(path)
@@ -243,24 +213,9 @@ def _sync(path: Path) -> None:
         os.fsync(file.fileno())  # so that the renamed folder is whole even after a power cut
 
 
-def _device_of(model: nn.Module) -> torch.device:
-    return next(model.parameters()).device
-
-
 def _random_state(device: torch.device) -> dict[str, Tensor]:
-    states = {_RANDOM_CPU: torch.get_rng_state()}
-    if device.type == "cuda":
-        states[_RANDOM_CUDA] = torch.cuda.get_rng_state(device)
-    return states
-
-
-def _moments(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    parameters = [p for group in optimizer.param_groups for p in group["params"]]
-    return {
-        f"{index}.{key}": value.detach().cpu().contiguous()
-        for index, parameter in enumerate(parameters)
-        for key, value in optimizer.state[parameter].items()
-    }
+    of_cuda = {_RANDOM_CUDA: torch.cuda.get_rng_state(device)} if device.type == "cuda" else {}
+    return {_RANDOM_CPU: torch.get_rng_state(), **of_cuda}
 
 
 def _check_sha256(folder: Path, document: Mapping[str, Any], name: str) -> None:

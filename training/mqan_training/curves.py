@@ -69,11 +69,7 @@ def read_runs(given: Sequence[str]) -> list[RunCurves]:
 
 
 def read_curves(folder: Path) -> dict[str, Curve]:
-    """Read the curve of each task of a run.
-
-    Of a step that was validated twice, as after a resumed run, the later scores count. A last line that is still being
-    written is passed over.
-    """
+    """Read the curve of each task of a run; of a step that was validated twice the later scores count."""
     path = folder / VALIDATION_LOG
     if not folder.is_dir():
         raise ValueError(f"there is no folder {folder}; give the folder of a run, as `mqan train --output` had it")
@@ -83,15 +79,15 @@ def read_curves(folder: Path) -> dict[str, Curve]:
             "(the recipe's `validate_every` says after how many steps)"
         )
     records: dict[str, dict[int, tuple[str, float, int]]] = {}
-    lines = path.read_text(encoding="utf-8").split("\n")
+    *lines, _ = path.read_text(encoding="utf-8").split("\n")  # the last one is empty, or not whole yet
     for number, line in enumerate(lines, 1):
-        if number == len(lines):  # without its newline: empty, or not whole yet
-            break
         try:
-            task, step, record = _read_record(json.loads(line))
+            record: Any = json.loads(line)
+            metric, value = next(iter(record["scores"].items()))
+            found = metric, float(value), int(record["num_examples"])
+            records.setdefault(str(record["task"]), {})[int(record["step"])] = found
         except (ValueError, KeyError, TypeError, AttributeError, StopIteration) as error:
             raise ValueError(f"{path}:{number}: not the validation of a step: {line[:80]!r}") from error
-        records.setdefault(task, {})[step] = record
     if not records:
         raise ValueError(f"{path} is empty: the run was not validated yet")
     curves = {}
@@ -100,11 +96,6 @@ def read_curves(folder: Path) -> dict[str, Curve]:
         metric, _, num_examples = of_step[steps[-1]]
         curves[task] = Curve(metric, steps, tuple(of_step[step][1] for step in steps), num_examples)
     return curves
-
-
-def _read_record(record: Any) -> tuple[str, int, tuple[str, float, int]]:
-    metric, value = next(iter(record["scores"].items()))
-    return str(record["task"]), int(record["step"]), (metric, float(value), int(record["num_examples"]))
 
 
 def draw_curves(runs: Sequence[RunCurves], path: Path) -> None:

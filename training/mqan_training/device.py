@@ -13,7 +13,6 @@ _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4  # of mallopt(3)
 
 
 def prepare_device() -> torch.device:
-    """Return what networks are trained on: a GPU if there is one."""
     torch.backends.cuda.enable_cudnn_sdp(False)  # it makes a plan for each shape that it meets, in 10 ms
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
@@ -24,10 +23,7 @@ def moved(tensor: Tensor, device: torch.device) -> Tensor:
 
 
 def has_bfloat16() -> bool:
-    """Return whether this CPU has instructions for bfloat16: AVX-512's, or Arm's.
-
-    Without them it is far slower than float32: products take 60 times as long, measured on an AMD EPYC with AVX2 alone.
-    """
+    """Return whether this CPU has instructions for bfloat16; without them products take 60 times as long (AVX2)."""
     return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
@@ -39,11 +35,10 @@ def is_reduced(wanted: bool, device: torch.device) -> bool:
 def tune_process() -> None:
     """Keep compiled kernels and freed memory for the next step, in large pages; changes no result.
 
-    To be called before torch has taken memory for its first tensor of 2 MB, which is when it looks at the setting.
-
-    oneDNN keeps 1,024 compiled kernels unless told otherwise, and a run meets more shapes than that; glibc gives large
-    blocks back to the system, which must clear them again at each step (a fifth of a step's time). With pages of 2 MB
-    instead of 4 KB the gradient of the embeddings is cleared in 2 ms instead of 34 (on a Xeon with AMX).
+    To be called before torch takes memory for its first tensor of 2 MB, which is when it looks at the setting. oneDNN
+    keeps 1,024 compiled kernels unless told otherwise, and a run meets more shapes than that; glibc gives large blocks
+    back to the system, which must clear them again at each step (a fifth of a step's time). With pages of 2 MB instead
+    of 4 KB the gradient of the embeddings is cleared in 2 ms instead of 34 (on a Xeon with AMX).
     """
     os.environ.setdefault(_PRIMITIVES, "30000")
     os.environ.setdefault(_HUGE_PAGES, "1")

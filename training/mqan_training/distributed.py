@@ -49,21 +49,15 @@ class Processes:
         return int(extremes[0]) == -int(extremes[1])
 
     def wrap(self, learner: nn.Module, *, has_unused_weights: bool) -> nn.Module:
-        """Return what computes losses with gradients that are averaged over the processes.
-
-        ``has_unused_weights`` says that a batch may leave some weights without a gradient.
-        """
+        """Return what computes losses with gradients that are averaged over the processes."""
         if self.count == 1:
             return learner
-        # The buffers never change.
+        # The buffers never change; a batch may leave some weights without a gradient.
         return DistributedDataParallel(learner, forward_sync_buffers=False, find_unused_parameters=has_unused_weights)
 
     def merge(self, own: Losses, weights: Mapping[str, float], *, counts: bool) -> tuple[Tensor, dict[str, Tensor]]:
-        """Return what to differentiate here, and the losses of the whole batch.
-
-        The average over processes of the gradients of what is returned is the gradient of the whole batch's losses.
-
-        Losses without a weight are only watched. Rows that do not count take part with weight 0.
+        """Return what to differentiate here, so that the processes' average is the gradient of the whole batch's
+        losses, and these losses. Those without a weight are only watched; rows that do not count have weight 0.
         """
         whole = own
         if self.count > 1:

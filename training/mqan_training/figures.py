@@ -28,7 +28,6 @@ def check_format(path: Path) -> None:
 def draw_line(
     axes: Axes, number: int, x: Sequence[float], y: Sequence[float], label: str, gid: str, **more: Any
 ) -> None:
-    """Draw a line in the colour and with the marks of its number."""
     colour, mark = _COLOURS[number % len(_COLOURS)], _MARKS[number % len(_MARKS)]
     axes.plot(x, y, label=label, color=colour, marker=mark, linewidth=1.6, gid=gid, **more)
 

@@ -10,7 +10,6 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -21,17 +20,8 @@ from torch import Tensor, nn
 from mqan_core.example import Example
 from mqan_data.kept import KeptPools
 from mqan_data.source import Source
+from mqan_training import checkpoint as checkpoints
 from mqan_training.batch import Batch
-from mqan_training.checkpoint import (
-    checkpoint_to_resume,
-    latest_checkpoint,
-    load_checkpoint,
-    prune_checkpoints,
-    refuse_other_recipe,
-    restore_run,
-    save_checkpoint,
-    step_folder,
-)
 from mqan_training.device import is_reduced, prepare_device, tune_process
 from mqan_training.distributed import Processes, joined_processes
 from mqan_training.losses import Losses
@@ -49,8 +39,6 @@ _ADVICE = "lower reader_rate or decoder_rate"
 
 
 class Learner(nn.Module):
-    """A network and the losses of a batch, which several processes take together."""
-
     def __init__(self, network: nn.Module, losses: Callable[..., Losses]) -> None:
         super().__init__()
         self.network = network
@@ -60,28 +48,73 @@ class Learner(nn.Module):
         return self._losses(self.network, batch)
 
 
-@dataclass(slots=True)
 class Run:
-    """A run and what it works with."""
+    """A run and what it works with: it begins, or has the state of the checkpoint that it goes on from."""
 
-    recipe: Recipe
-    folder: Path
-    reader: PieceReader | WordReader
-    tokens: tuple[str, ...]
-    network: Any
-    learner: nn.Module
-    stream: Stream
-    optimizer: torch.optim.Optimizer
-    average: WeightAverage | None
-    validation: Mapping[str, Sequence[Example]]
-    processes: Processes
-    start: Start | None = None
-    step: int = 0
-    pool: int = 0
-    index: int = 0
-    seconds: float = 0.0
-    origin: str = ""
-    tasks_before: tuple[str, ...] = ()
+    def __init__(
+        self,
+        recipe: Recipe,
+        sources: Sequence[Source],
+        validation: Mapping[str, Sequence[Example]],
+        folder: Path,
+        newest: Path | None,
+        start: Start | None = None,
+        kept: KeptPools | None = None,
+        *,
+        processes: Processes | None = None,
+        resume: bool = True,
+    ) -> None:
+        if missing := [source.name for source in sources if source.name not in recipe.sources]:
+            raise ValueError(f"recipe {recipe.name}: no weight for the sources {', '.join(missing)}")
+        torch.manual_seed(recipe.seed)
+        self.recipe, self.folder, self.validation, self.start = recipe, folder, validation, start
+        device = prepare_device()
+        self.processes = processes = processes or Processes(0, 1, device)
+        checkpoint = None if newest is None else checkpoints.load_checkpoint(newest)
+        if checkpoint is not None:
+            checkpoints.refuse_other_recipe(checkpoint, recipe)
+        refuse_other_start(folder, checkpoint, recipe, start, resume=resume)
+        kind = PieceReader if isinstance(recipe.reader, PiecesConfig) else WordReader
+        self.reader = reader = kind(recipe, checkpoint, start)
+        kept = kept if processes.count == 1 else None  # else only a share of the rows would be kept
+        self.stream = Stream(sources, recipe, reader, kept, (processes.rank, processes.count))
+        self.tokens = self._chosen_tokens(kept) if checkpoint is None else checkpoint.tokens
+        network: Any = reader.build(self.tokens).to(processes.device)
+        losses = reader.losses_on(network, processes.device)
+        if start is not None and checkpoint is None:
+            adopt(network, start)
+        self.network, self.optimizer = network, make_optimizer(network, recipe, reader.of_reader)
+        self.average = WeightAverage(network, recipe.average_decay) if recipe.average_decay else None
+        learner = Learner(network, losses)
+        self.learner = processes.wrap(learner, has_unused_weights=reader.has_unused_weights)
+        self.origin, self.tasks_before = ("", ()) if start is None else (start.origin, start.tasks)
+        self.step, self.pool, self.index, self.seconds = 0, 0, 0, 0.0
+        if checkpoint is not None:
+            checkpoints.restore_run(checkpoint, self.network, self.optimizer)
+            if self.average is not None:
+                averaged = checkpoint.average.items()
+                self.average.tensors = {name: tensor.to(processes.device) for name, tensor in averaged}
+            self.origin = checkpoint.training.get("began_from", "")
+            self.tasks_before = tuple(checkpoint.training.get("tasks_before", ()))
+            self.step, self.seconds = checkpoint.step, checkpoint.training["seconds"]
+            self.pool, self.index = checkpoint.drawn["pool"], checkpoint.drawn["index"]
+            console.print(f"resuming at step {self.step} of {recipe.steps}")
+
+    def _chosen_tokens(self, kept: KeptPools | None) -> tuple[str, ...]:
+        recipe, reader = self.recipe, self.reader
+        number = recipe.num_generated - reader.num_special
+        known = () if self.start is None else self.start.tokens
+        if len(known) >= number:
+            return grow(known, (), number)
+        before = None if kept is None else kept.read("pieces")
+        if before is not None:
+            return tuple(json.loads(before))
+        most, question_pointer = recipe.max_answer_tokens, reader.question_pointer
+        wanted = generator_tokens(self.stream.examples(), number, most, question_pointer=question_pointer)
+        tokens = grow(known, wanted, number)
+        if kept is not None:
+            kept.write("pieces", json.dumps(tokens).encode())
+        return tokens
 
 
 def train(
@@ -101,11 +134,11 @@ def train(
     first of the pools that are ``kept`` a run begins before its sources have been read.
     """
     tune_process()
-    newest = checkpoint_to_resume(folder, resume=resume)
+    newest = checkpoints.checkpoint_to_resume(folder, resume=resume)
     with joined_processes() as processes:
         console.quiet = not processes.is_first
         processes.wait()  # until all have looked into the folder
-        run = prepare_run(recipe, sources, validation, folder, newest, start, kept, processes=processes, resume=resume)
+        run = Run(recipe, sources, validation, folder, newest, start, kept, processes=processes, resume=resume)
         if not processes.all_same(run.step):
             raise ValueError(f"the processes found different checkpoints: put {folder} where all machines see it")
         if recipe.autocast and not is_reduced(True, processes.device):
@@ -121,7 +154,7 @@ def train(
         finally:
             if log is not None:
                 log.close()
-    return step_folder(folder, run.step)
+    return checkpoints.step_folder(folder, run.step)
 
 
 def _take_steps(run: Run, log: RunLog | None) -> None:
@@ -142,7 +175,8 @@ def _take_steps(run: Run, log: RunLog | None) -> None:
             run.pool, run.index = drawn.pool, drawn.next
             size, num_steps = size + drawn.batch.size, num_steps + 1
             losses = take_step(run, drawn)
-            is_logged, is_validated, is_saved = _due(run)
+            every = (recipe.log_every, recipe.validate_every, recipe.checkpoint_every)
+            is_logged, is_validated, is_saved = (run.step % n == 0 or run.step == recipe.steps for n in every)
             if is_logged or is_validated or is_saved or processes.device.type == "cpu":
                 refuse_divergence(run.step, losses, _ADVICE)  # waits for the device
             if is_logged and log is not None:
@@ -179,93 +213,6 @@ def _show(run: Run, source: str, values: Mapping[str, float], per_s: float, s_pe
     console.print(
         f"step {run.step:,} of {run.recipe.steps:,}{where}: {loss}; {per_s:,.0f} {run.reader.unit}/s, {left} left"
     )
-
-
-def _due(run: Run) -> tuple[bool, bool, bool]:
-    recipe, is_last = run.recipe, run.step == run.recipe.steps
-    log, validate, save = (
-        is_last or run.step % every == 0 for every in (recipe.log_every, recipe.validate_every, recipe.checkpoint_every)
-    )
-    return log, validate, save
-
-
-def prepare_run(
-    recipe: Recipe,
-    sources: Sequence[Source],
-    validation: Mapping[str, Sequence[Example]],
-    folder: Path,
-    newest: Path | None,
-    start: Start | None = None,
-    kept: KeptPools | None = None,
-    *,
-    processes: Processes | None = None,
-    resume: bool = True,
-) -> Run:
-    """Choose the generator's tokens, build the network, and put back a checkpoint's state."""
-    if missing := [source.name for source in sources if source.name not in recipe.sources]:
-        raise ValueError(f"recipe {recipe.name}: no weight for the sources {', '.join(missing)}")
-    torch.manual_seed(recipe.seed)
-    device = prepare_device()
-    processes = processes or Processes(0, 1, device)
-    checkpoint = None if newest is None else load_checkpoint(newest)
-    if checkpoint is not None:
-        refuse_other_recipe(checkpoint, recipe)
-    refuse_other_start(folder, checkpoint, recipe, start, resume=resume)
-    kind = PieceReader if isinstance(recipe.reader, PiecesConfig) else WordReader
-    reader = kind(recipe, checkpoint, start)
-    kept = kept if processes.count == 1 else None  # else only a share of the rows would be kept
-    stream = Stream(sources, recipe, reader, kept, (processes.rank, processes.count))
-    tokens = _generator_tokens(recipe, reader, stream, start, kept) if checkpoint is None else checkpoint.tokens
-    network: Any = reader.build(tokens).to(processes.device)
-    losses = reader.losses_on(network, processes.device)
-    if start is not None and checkpoint is None:
-        adopt(network, start)
-    optimizer = make_optimizer(network, recipe, reader.of_reader)
-    average = WeightAverage(network, recipe.average_decay) if recipe.average_decay else None
-    run = Run(
-        recipe,
-        folder,
-        reader,
-        tokens,
-        network,
-        processes.wrap(Learner(network, losses), has_unused_weights=reader.has_unused_weights),
-        stream,
-        optimizer,
-        average,
-        validation,
-        processes,
-        start,
-    )
-    if checkpoint is not None:
-        restore_run(checkpoint, network, optimizer)
-        if average is not None:
-            average.tensors = {name: tensor.to(processes.device) for name, tensor in checkpoint.average.items()}
-        run.origin = checkpoint.training.get("began_from", "")
-        run.tasks_before = tuple(checkpoint.training.get("tasks_before", ()))
-        run.step, run.seconds = checkpoint.step, checkpoint.training["seconds"]
-        run.pool, run.index = checkpoint.drawn["pool"], checkpoint.drawn["index"]
-        console.print(f"resuming at step {run.step} of {recipe.steps}")
-    elif start is not None:
-        run.origin, run.tasks_before = start.origin, start.tasks
-    return run
-
-
-def _generator_tokens(
-    recipe: Recipe, reader: PieceReader | WordReader, stream: Stream, start: Start | None, kept: KeptPools | None
-) -> tuple[str, ...]:
-    number = recipe.num_generated - reader.num_special
-    known = () if start is None else start.tokens
-    if len(known) >= number:
-        return grow(known, (), number)
-    before = None if kept is None else kept.read("pieces")
-    if before is not None:
-        return tuple(json.loads(before))
-    most, question_pointer = recipe.max_answer_tokens, reader.question_pointer
-    wanted = generator_tokens(stream.examples(), number, most, question_pointer=question_pointer)
-    tokens = grow(known, wanted, number)
-    if kept is not None:
-        kept.write("pieces", json.dumps(tokens).encode())
-    return tokens
 
 
 def num_workers(device: torch.device) -> int:
@@ -307,23 +254,17 @@ def validate_run(run: Run, log: RunLog) -> None:
 
 
 def save_run(run: Run) -> None:
-    newest = latest_checkpoint(run.folder)  # has the frozen files, whatever has become of the others
-    save_checkpoint(
-        step_folder(run.folder, run.step),
-        recipe=run.recipe,
-        step=run.step,
-        drawn={"pool": run.pool, "index": run.index},
-        tokens=run.tokens,
-        frozen={name: path if newest is None else newest / name for name, path in run.reader.frozen.items()},
-        model=run.network,
-        average={} if run.average is None else run.average.state(),
-        optimizer=run.optimizer,
-        training={
-            "seconds": run.seconds,
-            "torch": torch.__version__,
-            "device": run.processes.device.type,
-            "processes": run.processes.count,
-            **({"began_from": run.origin, "tasks_before": run.tasks_before} if run.origin else {}),
-        },
-    )
-    prune_checkpoints(run.folder)
+    newest = checkpoints.latest_checkpoint(run.folder)  # has the frozen files, whatever has become of the others
+    frozen = {name: path if newest is None else newest / name for name, path in run.reader.frozen.items()}
+    training = {
+        "seconds": run.seconds,
+        "torch": torch.__version__,
+        "device": run.processes.device.type,
+        "processes": run.processes.count,
+        **({"began_from": run.origin, "tasks_before": run.tasks_before} if run.origin else {}),
+    }
+    folder, drawn = checkpoints.step_folder(run.folder, run.step), {"pool": run.pool, "index": run.index}
+    weights, average = run.network.state_dict(), {} if run.average is None else run.average.tensors
+    checkpoint = checkpoints.Checkpoint(folder, run.recipe, run.step, drawn, run.tokens, weights, average, training)
+    checkpoints.save_checkpoint(checkpoint, frozen, run.optimizer)
+    checkpoints.prune_checkpoints(run.folder)

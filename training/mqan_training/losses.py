@@ -18,7 +18,7 @@ Shape letters as in ``model/pretrained.py``.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor
@@ -29,6 +29,8 @@ from mqan_training.model.bert import Bert
 from mqan_training.model.decoder import Encoded, Mixture
 from mqan_training.model.network import Network
 from mqan_training.model.pretrained import PretrainedNetwork
+from mqan_training.model.similarity import Alike
+from mqan_training.model.tie import Span
 from mqan_training.piece_batches import PieceBatch
 from mqan_training.words import WordBatch
 
@@ -52,7 +54,6 @@ Losses = Mapping[str, tuple[Mean, ...]]  # by name
 
 
 def value_of(means: Iterable[Mean]) -> Tensor:
-    """Return a loss, the sum of its means."""
     return sum((mean.value for mean in means), torch.zeros(()))
 
 
@@ -74,11 +75,9 @@ def piece_losses(network: PretrainedNetwork, batch: PieceBatch, teacher: Bert | 
 
 
 def word_losses(network: Network, batch: WordBatch) -> Losses:
-    """Return the loss of a batch of the paper's network under teacher forcing."""
     _, mixture = network(batch)
-    p_BA = target_probability(
-        mixture, batch.target_ids, batch.target_tokens, batch.context_tokens, batch.question_tokens
-    )
+    of_source = batch.context_tokens, batch.question_tokens
+    p_BA = target_probability(mixture, batch.target_ids, batch.target_tokens, *of_source)
     reachable = batch.reachable
     if not network.mqan.config.question_pointer:  # what only the question holds is out of reach
         in_context_BA = (batch.target_tokens[:, :, None] == batch.context_tokens[:, None, :]).any(dim=2)
@@ -93,29 +92,28 @@ def target_probability(
     context_tokens_BC: Tensor,
     question_tokens_BQ: Tensor,
 ) -> Tensor:
-    """Return p(a_t) of equation 13 for given targets, [B, A].
+    """Return p(a_t) of equation 13 for given targets, [B, A], whose generator id is V where there is none.
 
-    A target's generator id is V where it has none. Tokens are equal exactly when their numbers are; what cannot be
-    copied (the end, padding) has a number that no context or question has.
+    What cannot be copied (the end, padding) has the number of no token of context or question.
     """
     num_generated = mixture.p_vocab_BAV.shape[2]
     known_BA = target_ids_BA < num_generated
     ids_BA1 = target_ids_BA.clamp(max=num_generated - 1)[..., None]
     p_v_BA = mixture.p_vocab_BAV.gather(2, ids_BA1)[..., 0] * known_BA
-    p_c_BA = (mixture.p_context_BAC * (target_tokens_BA[:, :, None] == context_tokens_BC[:, None, :])).sum(
-        dim=2
+    is_c_BAC = target_tokens_BA[:, :, None] == context_tokens_BC[:, None, :]
+    is_q_BAQ = target_tokens_BA[:, :, None] == question_tokens_BQ[:, None, :]
+    p_c_BA, p_q_BA = (
+        (mixture.p_context_BAC * is_c_BAC).sum(dim=2),
+        (mixture.p_question_BAQ * is_q_BAQ).sum(dim=2),
     )  # (10)
-    p_q_BA = (mixture.p_question_BAQ * (target_tokens_BA[:, :, None] == question_tokens_BQ[:, None, :])).sum(dim=2)
     gamma, lambda_ = mixture.gamma_BA, mixture.lambda_BA
     return gamma * p_v_BA + (1 - gamma) * (lambda_ * p_c_BA + (1 - lambda_) * p_q_BA)  # (13)
 
 
 def evidence_loss(network: PretrainedNetwork, encoded: Encoded, batch: PieceBatch) -> Mean:
     """Return the mean over words, then over rows with marked evidence, of its cross-entropy."""
-    if encoded.states is None:
-        raise ValueError("only a pretrained reader points at evidence")
     rows = torch.arange(len(batch.decided), device=batch.decided.device)
-    words_BCM, questions_BQM = encoded.states
+    words_BCM, questions_BQM = cast(tuple[Tensor, Tensor], encoded.states)
     logits_BC = network.evidence(questions_BQM[rows, batch.decided.clamp(min=0)], words_BCM)
     mask_BC = encoded.c_mask_BC & (batch.decided >= 0)[:, None]
     losses_BC = functional.binary_cross_entropy_with_logits(logits_BC, batch.evidence.float(), reduction="none")
@@ -125,25 +123,18 @@ def evidence_loss(network: PretrainedNetwork, encoded: Encoded, batch: PieceBatc
 
 def similarity_loss(encoded: Encoded, batch: PieceBatch, teacher: Bert) -> tuple[Mean, ...]:
     """Return the mean distance of texts' vectors from the teacher's, and of choices'."""
-    alike = encoded.alike
-    if alike is None:
-        raise ValueError("only a pretrained reader has vectors of texts and choices")
+    alike = cast(Alike, encoded.alike)
     if not len(batch.text_pieces):
         nothing = alike.text_NM.new_zeros(())
         return Mean(nothing, nothing), Mean(nothing, nothing)
     text_UM, choice_UM = (sentence_vectors(teacher, pieces) for pieces in (batch.text_pieces, batch.choice_pieces))
-    return (
-        _distance(alike.text_NM, text_UM, batch.text_of),
-        _distance(alike.choice_BQM, choice_UM, batch.choice_of),
-    )
+    of_text, of_choices = (alike.text_NM, text_UM, batch.text_of), (alike.choice_BQM, choice_UM, batch.choice_of)
+    return _distance(*of_text), _distance(*of_choices)
 
 
 @torch.no_grad()
 def sentence_vectors(encoder: Bert, pieces_US: Tensor) -> Tensor:
-    """Return the vectors, of length 1, that a sentence encoder gives texts alone: mean states, [U, M].
-
-    ``pieces_US`` are their pieces with the marks at both ends, 0 for padding.
-    """
+    """Return the vectors, of length 1, that a sentence encoder gives texts alone: mean states, [U, M]."""
     places_US = torch.arange(pieces_US.shape[1], device=pieces_US.device).expand_as(pieces_US)
     is_piece_US = pieces_US > 0
     states_USM = encoder(pieces_US, places_US, torch.zeros_like(pieces_US), is_piece_US).float()
@@ -157,7 +148,6 @@ def _distance(vectors: Tensor, expected_UM: Tensor, which: Tensor) -> Mean:
 
 
 def answer_losses(mixture: Mixture, batch: PieceBatch) -> Tensor:
-    """Return the mean over each row's steps of -log p of equation 13, [B]."""
     p_BA = target_probability(mixture, batch.target_ids, batch.target_slots, batch.context_slots, batch.question_slots)
     losses_BA = -torch.log(p_BA + _LEAST_PROBABILITY) * batch.is_step
     return losses_BA.sum(dim=1) / batch.is_step.sum(dim=1).clamp(min=1)
@@ -165,9 +155,7 @@ def answer_losses(mixture: Mixture, batch: PieceBatch) -> Tensor:
 
 def span_losses(encoded: Encoded, batch: PieceBatch) -> tuple[Tensor, Tensor]:
     """Return the loss of first and last word of each row, [B], and which rows have one."""
-    span = encoded.span
-    if span is None:
-        raise ValueError("only a pretrained reader scores first and last words")
+    span = cast(Span, encoded.span)
     c_mask_BC = encoded.c_mask_BC & (span.allowed_B3[:, :1] > 0)
     nulls_B2 = torch.stack([span.null_B, span.written_B], dim=1)
     nulls_B2 = torch.where(

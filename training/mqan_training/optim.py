@@ -66,7 +66,6 @@ class WeightAverage:
 
     @torch.no_grad()
     def update(self, module: nn.Module, step: int) -> None:
-        """Take in the weights after a step, counted from 1."""
         decay = min(self.decay, (1 + step) / (10 + step))
         parameters = dict(module.named_parameters())
         averages = [self.tensors[name] for name in parameters]
@@ -74,17 +73,12 @@ class WeightAverage:
 
     @torch.no_grad()
     def mix(self, weights: Mapping[str, Tensor], share: float) -> None:
-        """Take in a share of other weights, by name."""
         for name, tensor in self.tensors.items():
             if name in weights:  # what they lack was not there to begin with
                 tensor.lerp_(weights[name].to(tensor), share)
 
-    def state(self) -> dict[str, Tensor]:
-        return self.tensors
-
     @contextmanager
     def in_use(self, module: nn.Module) -> Iterator[None]:
-        """Give a module the averaged weights for a while."""
         trained = {name: p.detach().clone() for name, p in module.named_parameters()}
         module.load_state_dict(self.tensors, strict=False)
         yield

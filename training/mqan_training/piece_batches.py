@@ -28,10 +28,7 @@ _MOST_OF_CHOICE = 62  # longer choices are rare, and all of a batch are padded t
 
 @dataclass(frozen=True, slots=True)
 class PieceBatch(Batch):
-    """A batch with its targets; slots are -1 for padding.
-
-    Texts with choices, and choices, are there each once and alone too, as a sentence encoder reads them.
-    """
+    """A batch with its targets; slots are -1 for padding."""
 
     inputs: ReaderInputs
     answer_pieces: Tensor  # of the previous word of each step, [B, A, P]
@@ -45,7 +42,7 @@ class PieceBatch(Batch):
     right: Tensor  # of choices where several may be right: 1, 0, or -1 elsewhere, [B, Q]
     decided: Tensor  # place in Q of the label whose evidence is known, -1 for none, [B]
     evidence: Tensor  # bool, the words that decide for it, [B, C]
-    text_pieces: Tensor  # 0 for padding, [U, S]
+    text_pieces: Tensor  # texts with choices, alone as a sentence encoder reads them, 0 for padding, [U, S]
     choice_pieces: Tensor
     text_of: Tensor  # place in text_pieces, -1 for none, [B]
     choice_of: Tensor  # place in choice_pieces of each word of the question, -1 for none, [B, Q]
@@ -71,7 +68,6 @@ def word_ids(word_pieces: WordPieces, pieces: Sequence[str]) -> IntArray:
 def reader_inputs(
     requests: Sequence[Request], windows: Sequence[Sequence[Window]], allowed: npt.NDArray[np.float32]
 ) -> ReaderInputs:
-    """Pad requests and their windows; ``allowed`` is that of ``ReaderInputs``."""
     flat = [(row, window) for row, some in enumerate(windows) for window in some]
     size = common_shape(max(len(window.pieces) for _, window in flat), bits=3)
     pieces, positions, segments, groups = np.zeros((4, len(flat), size), np.int64)

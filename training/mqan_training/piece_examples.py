@@ -4,8 +4,9 @@ A target is a slot of the request (a word that can be copied, or the separator o
 or both; see ``mqan_core.text.vocab`` for slots.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,9 +36,9 @@ class PieceExample:
     task: str
     request: Request
     window: Window
+    num_generated: int
     slots: npt.NDArray[np.int64]  # of each target, NO_SLOT where it cannot be copied, [A]
     ids: npt.NDArray[np.int64]  # of each target, num_generated where it has none, [A]
-    num_generated: int
     answer: tuple[str, ...] = ()  # of which the steps after the first read the previous token, [A - 1]
     starts: tuple[int, ...] = ()
     ends: tuple[int, ...] = ()
@@ -57,8 +58,10 @@ class PieceExample:
 
     @property
     def cost(self) -> int:
-        """Its pieces, and five for each step of the answer."""
         return len(self.window.pieces) + ANSWER_COST * len(self.slots)
+
+
+Made = Callable[..., PieceExample]  # of slots, ids and what else is known
 
 
 def prepare_pieces(
@@ -84,65 +87,56 @@ def prepare_pieces(
             return None
         request = _cut(request, words, vocabulary)
         windows = layout.windows(request.question_tokens, request.choice_tokens, request.context_tokens)
+    made = partial(PieceExample, example.task, request, windows[0], vocabulary.num_generated)
+    if not example.answers and not (example.choices and example.multiple):
+        return made(_numbers(NO_SLOT), _numbers(REFUSAL_ID), is_refusal=True)
     if example.choices:
-        return _chosen(example, request, windows[0], vocabulary)
-    if not example.answers:
-        return _refused(example, request, windows[0], vocabulary)
-    return _spelled(example, request, windows[0], vocabulary, max_answer_tokens)
+        return _chosen(example, request, vocabulary, made)
+    return _spelled(example, request, vocabulary, made, max_answer_tokens)
+
+
+def _numbers(*numbers: int) -> npt.NDArray[np.int64]:
+    return np.array(numbers, np.int64)
 
 
 def _window_with(
     windows: Sequence[Window], tokens: Sequence[Token], example: Example, rng: np.random.Generator
 ) -> slice | None:
+    spans = [(w.words, tokens[w.words.start].start, tokens[w.words.stop - 1].end) for w in windows]
     if example.answer_start is None:
         if not example.answers:
             return windows[int(rng.integers(len(windows)))].words
         answer = example.answers[0].casefold()
         if answer not in example.context.casefold():
             return windows[0].words
-        found = [w.words for w in windows if answer in _text_of(w, tokens, example.context)]
+        found = [words for words, start, end in spans if answer in example.context[start:end].casefold()]
         if example.choices:
             return windows[0].words if windows[0].words in found else None
         return found[int(rng.integers(len(found)))] if found else None
-    end = example.answer_start + len(example.answers[0])
-    whole = [
-        w
-        for w in windows
-        if tokens[w.words.start].start <= example.answer_start and tokens[w.words.stop - 1].end >= end
-    ]
+    first, last = example.answer_start, example.answer_start + len(example.answers[0])
+    whole = [words for words, start, end in spans if start <= first and last <= end]
     if whole:
-        return whole[int(rng.integers(len(whole)))].words
+        return whole[int(rng.integers(len(whole)))]
     return windows[0].words if example.choices else None
-
-
-def _text_of(window: Window, tokens: Sequence[Token], context: str) -> str:
-    return context[tokens[window.words.start].start : tokens[window.words.stop - 1].end].casefold()
 
 
 def _cut(request: Request, words: slice, vocabulary: Vocabulary) -> Request:
     tokens = request.context_tokens[words]
-    separators = [separator(i) for i in range(len(request.choices))]
-    question = [*(t.key for t in request.question_tokens), *separators]
+    question = [*(t.key for t in request.question_tokens), *map(separator, range(len(request.choices)))]
     slots = number_slots(vocabulary, [t.key for t in tokens], question)
     return replace(request, context_tokens=tokens, slots=slots)
 
 
-def _chosen(example: Example, request: Request, window: Window, vocabulary: Vocabulary) -> PieceExample | None:
+def _chosen(example: Example, request: Request, vocabulary: Vocabulary, made: Made) -> PieceExample | None:
     labels = [choice.label for choice in example.choices]
-    read = (example.task, request, window)
     marked = _marked(example, request, labels)
     if example.multiple:
-        nothing = np.zeros(0, np.int64)
-        is_right = tuple(label in example.answers for label in labels)
-        return replace(PieceExample(*read, nothing, nothing, vocabulary.num_generated, right=is_right), **marked)
-    if not example.answers:
-        return _refused(example, request, window, vocabulary)
+        return made(_numbers(), _numbers(), right=tuple(label in example.answers for label in labels), **marked)
     if example.answers[0] not in labels:
         return None
     place = len(request.question_tokens) + labels.index(example.answers[0])
-    slot = np.array([request.slots.question[place]], np.int64)
-    ids = np.array([vocabulary.num_generated], np.int64)
-    return replace(PieceExample(*read, slot, ids, vocabulary.num_generated, starts=(place,)), **marked)
+    slot = int(request.slots.question[place])
+    return made(_numbers(slot), _numbers(vocabulary.num_generated), starts=(place,), **marked)
 
 
 def _marked(example: Example, request: Request, labels: Sequence[str]) -> dict[str, Any]:
@@ -156,13 +150,8 @@ def _marked(example: Example, request: Request, labels: Sequence[str]) -> dict[s
     return {"decided": len(request.question_tokens) + labels.index(example.answers[0]), "evidence": words}
 
 
-def _refused(example: Example, request: Request, window: Window, vocabulary: Vocabulary) -> PieceExample:
-    slots, ids = np.array([NO_SLOT], np.int64), np.array([REFUSAL_ID], np.int64)
-    return PieceExample(example.task, request, window, slots, ids, vocabulary.num_generated, is_refusal=True)
-
-
 def _spelled(
-    example: Example, request: Request, window: Window, vocabulary: Vocabulary, max_answer_tokens: int
+    example: Example, request: Request, vocabulary: Vocabulary, made: Made, max_answer_tokens: int
 ) -> PieceExample | None:
     answer = spell_answer(example, request.context_tokens, request.question_tokens)
     if not 0 < len(answer) <= max_answer_tokens:
@@ -177,17 +166,7 @@ def _spelled(
     if any(slot == NO_SLOT and i == vocabulary.num_generated for slot, i in zip(slots, ids, strict=True)):
         return None
     starts, ends = _places(example, request, slots)
-    return PieceExample(
-        example.task,
-        request,
-        window,
-        np.array([*slots, NO_SLOT], np.int64),
-        np.array([*ids, END_ID], np.int64),
-        vocabulary.num_generated,
-        tuple(answer),
-        starts,
-        ends,
-    )
+    return made(_numbers(*slots, NO_SLOT), _numbers(*ids, END_ID), tuple(answer), starts, ends)
 
 
 def _is_verdict(example: Example) -> bool:

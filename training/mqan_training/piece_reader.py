@@ -15,12 +15,11 @@ from mqan_core.text.layout import Layout
 from mqan_core.text.vocab import NUM_SPECIAL, Vocabulary
 from mqan_training.checkpoint import ENCODER_CONFIG, Checkpoint
 from mqan_training.losses import Losses, piece_losses
-from mqan_training.model.bert import Bert
+from mqan_training.model.bert import WORD_PIECES, Bert, encoder_folder, read_word_pieces
 from mqan_training.model.pretrained import PretrainedNetwork
 from mqan_training.piece_batches import PieceBatch, collate_pieces
 from mqan_training.piece_examples import PieceExample, prepare_pieces
 from mqan_training.recipe import Recipe
-from mqan_training.sentence_encoder import WORD_PIECES, encoder_folder, read_word_pieces
 from mqan_training.start import Start
 from mqan_training.torch_answers import score_examples
 
@@ -60,7 +59,6 @@ class PieceReader:
         }
 
     def build(self, tokens: Sequence[str]) -> PretrainedNetwork:
-        """Return an untrained network, and read from now on for a generator of these tokens."""
         config = self._recipe.pieces
         self.vocabulary = Vocabulary(tokens, refuses=True)
         bert = Bert.from_folder(self._encoder, config.dropout)

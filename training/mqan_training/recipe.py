@@ -40,8 +40,6 @@ class _Part(BaseModel):
 
 
 class DecoderConfig(_Part):
-    """Sizes of the decoder over a pretrained reader."""
-
     width: int = Field(256, ge=2)  # D
     num_layers: int = Field(1, ge=0)
     num_heads: int = Field(4, ge=1)
@@ -67,8 +65,6 @@ class PiecesConfig(_Part):
 
 
 class WordsConfig(_Part):
-    """The paper's network, which reads words with vectors."""
-
     kind: Literal["words"]
     vectors: str  # file made by `mqan embed`, which also makes one of GloVe's text (--glove)
     max_context_tokens: int = Field(400, ge=1)  # longer contexts are dropped, or cut for tasks that say so

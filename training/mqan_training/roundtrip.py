@@ -7,6 +7,7 @@ detokenisation, the composing of quotations or the metric, and can be learnt by 
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from os.path import commonprefix
 
 import numpy as np
 import numpy.typing as npt
@@ -30,27 +31,21 @@ _NO_PIECES = Vocabulary((), ())  # of a request only the slots' pieces are neede
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """An example whose gold answer does not come back.
-
-    ``text`` is what came back, ``reason`` says why the metric does not give 100.
-    """
+    """An example whose gold answer does not come back."""
 
     id: str
     way: str
     gold: str
-    text: str
-    reason: str
+    text: str  # what came back
+    reason: str  # why the metric does not give 100
 
 
 @dataclass(frozen=True, slots=True)
 class RoundTrip:
-    """How the gold answers of one split came back: for each of ``WAYS`` metric -> value, the task's own first.
-
-    A server has to allow answers of ``longest_answer`` tokens.
-    """
+    """How the gold answers of one split came back: for each of ``WAYS`` metric -> value, the task's own first."""
 
     num_examples: int
-    longest_answer: int
+    longest_answer: int  # tokens, which a server has to allow
     scores: dict[str, dict[str, float]]
     losses: list[Loss]
 
@@ -60,9 +55,8 @@ class RoundTrip:
 
     def is_within(self, share: float) -> bool:
         """Return whether at most this share of the examples is lost, and no score falls short without such a loss."""
-        ways_with_losses = {loss.way for loss in self.losses}
-        perfect = [way for way, scores in self.scores.items() if next(iter(scores.values())) >= _PERFECT]
-        return ways_with_losses.issuperset(set(WAYS).difference(perfect)) and self.num_lost <= share * self.num_examples
+        imperfect = {way for way, scores in self.scores.items() if next(iter(scores.values())) < _PERFECT}
+        return imperfect <= {loss.way for loss in self.losses} and self.num_lost <= share * self.num_examples
 
 
 def round_trip(task: Task, examples: Iterable[Example]) -> RoundTrip:
@@ -123,16 +117,9 @@ def gold_trace(
 
 
 def _longest_quotation(wanted: Sequence[str], keys: Sequence[str]) -> tuple[int, int]:
-    longest, at = 0, 0
-    for start, key in enumerate(keys):
-        if key != wanted[0]:
-            continue
-        length = 1
-        while length < min(len(wanted), len(keys) - start) and keys[start + length] == wanted[length]:
-            length += 1
-        if length > longest:
-            longest, at = length, start
-    return longest, at
+    begins = (start for start, key in enumerate(keys) if key == wanted[0])
+    found = [(len(commonprefix([list(wanted), list(keys[at : at + len(wanted)])])), at) for at in begins]
+    return max(found, key=lambda quotation: quotation[0], default=(0, 0))
 
 
 def _losses(
@@ -147,7 +134,7 @@ def _losses(
         return []
     losses = []
     for text, example in zip(texts, examples, strict=True):
-        gold = example.answers[0]
+        gold, reason = example.answers[0], "the text that comes back is another one"
         if _is_perfect(task.metric, text, example):
             continue
         if example.id in unreadable:
@@ -156,13 +143,10 @@ def _losses(
             reason = f"{task.metric} does not give 100 to the gold answer itself"
             if task.metric == "nf1" and not normalize(gold):
                 reason += ", of which nothing is left without articles and punctuation"
-        else:
-            reason = "the text that comes back is another one"
         losses.append(Loss(example.id, way, gold, text, reason))
     return losses
 
 
 def _is_perfect(metric: str, text: str, example: Example) -> bool:
-    if metric in _OF_A_WHOLE_SET:
-        return score("em", [text], [example])["em"] >= _PERFECT
+    metric = "em" if metric in _OF_A_WHOLE_SET else metric
     return score(metric, [text], [example])[metric] >= _PERFECT

@@ -53,7 +53,6 @@ class RunLog:
 
 
 def _cut(path: Path, step: int) -> None:
-    """Drop the lines of steps after ``step``, which are taken again, and lines that were cut while written."""
     if not path.exists():
         return
     kept = []

@@ -23,28 +23,17 @@ def spell_answer(example: Example, context: Sequence[Token], question: Sequence[
     alone = read_tokens(answer)
     words = [t.word for t in alone]
     for source in (question, context):
-        start = _find([t.word for t in source], words)
-        if start is not None:
-            return [t.key for t in source[start : start + len(words)]]
+        found = [t.word for t in source]
+        for start, word in enumerate(found):
+            if words[:1] == [word] and found[start : start + len(words)] == words:
+                return [t.key for t in source[start : start + len(words)]]
     return [t.key for t in alone]
-
-
-def _find(words: Sequence[str], wanted: Sequence[str]) -> int | None:
-    if not wanted:
-        return None
-    for start in range(len(words) - len(wanted) + 1):
-        if words[start] == wanted[0] and list(words[start : start + len(wanted)]) == list(wanted):
-            return start
-    return None
 
 
 def generator_tokens(
     examples: Iterable[Example], number: int, max_answer_tokens: int, *, question_pointer: bool = True
 ) -> list[str]:
-    """Choose the generator's tokens: first those that answers need and cannot copy, by use, then the most frequent.
-
-    Examples with choices or without an answer do not count.
-    """
+    """Choose the generator's tokens: first those that answers need and cannot copy, by use, then the most frequent."""
     needed: Counter[str] = Counter()
     total: Counter[str] = Counter()
     for example in examples:

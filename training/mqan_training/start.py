@@ -18,23 +18,19 @@ _ORIGIN: Final = "from.txt"  # in the folder of a run, from before its first che
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A trained model to begin with.
-
-    Of the paper's network ``words`` is the reader, and ``vectors`` the file of the vectors that it was learnt on.
-    """
+    """A trained model to begin with."""
 
     weights: Mapping[str, Tensor]
     tokens: tuple[str, ...]
     origin: str
     tasks: tuple[str, ...] = ()  # that the weights were trained on
-    words: WordsConfig | None = None
-    vectors: Path | None = None
+    words: WordsConfig | None = None  # the reader of the paper's network
+    vectors: Path | None = None  # that it was learnt on
 
 
 def start_from_checkpoint(checkpoint: Checkpoint) -> Start:
-    """Return what a run can take over of a checkpoint: its averaged weights where there are any."""
-    tasks = tuple(checkpoint.all_tasks())
-    start = Start(checkpoint.best_weights(), checkpoint.tokens, str(checkpoint.folder.resolve()), tasks)
+    weights, origin = checkpoint.average or checkpoint.weights, str(checkpoint.folder.resolve())
+    start = Start(weights, checkpoint.tokens, origin, tuple(checkpoint.all_tasks()))
     reader = checkpoint.recipe.reader
     return replace(start, words=reader, vectors=checkpoint.vectors_path) if isinstance(reader, WordsConfig) else start
 

@@ -19,8 +19,10 @@ from mqan_core.example import Example
 from mqan_data.kept import KeptPools
 from mqan_data.noise import add_noise
 from mqan_data.source import Source
-from mqan_training.batch import Batch, Prepared, common_shape
+from mqan_training.batch import Batch, common_shape
+from mqan_training.piece_examples import PieceExample
 from mqan_training.recipe import Recipe
+from mqan_training.words import WordExample
 
 _POOL = 16_384  # examples that are drawn together, and cut into batches by length
 _POOL_STEPS = 64  # batches of a pool where sources take turns
@@ -30,6 +32,9 @@ _MOST_USELESS = 4096  # examples drawn one after the other of which none can be 
 _COUNTED = 40_000  # examples from which the generator's tokens are chosen, or more for a large generator
 _MIXED = -1
 _TURNS = "turns"  # for each batch its source, or _MIXED, and whether it counts
+
+
+Prepared = PieceExample | WordExample
 
 
 class Collation(Protocol):
@@ -52,11 +57,9 @@ class Drawn(NamedTuple):
 
 
 def shares_of(sources: Sequence[Source], weights: Mapping[str, float], temperature: float) -> np.ndarray:
-    """Return the share of each source in the examples, which sum to 1."""
     sizes = np.array([len(source) for source in sources], float)
     weighted = np.array([weights.get(source.name, 0.0) for source in sources]) * sizes ** (1 / temperature)
-    shares: np.ndarray = weighted / weighted.sum()
-    return shares
+    return weighted / weighted.sum()
 
 
 def round_of(weights: Mapping[str, float]) -> list[str]:
@@ -74,10 +77,7 @@ def phase_of(pool: int) -> int:
 
 
 class Stream(Dataset[torch.Tensor]):
-    """Batches of examples drawn from sources; as torch's dataset, the batches of each pool as safetensors.
-
-    ``share`` is the number of this process, and how many divide the rows of each batch.
-    """
+    """Batches of examples drawn from sources; as torch's dataset, the batches of each pool as safetensors."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Stream(Dataset[torch.Tensor]):
         recipe: Recipe,
         reader: Collation,
         kept: KeptPools | None = None,
-        share: tuple[int, int] = (0, 1),
+        share: tuple[int, int] = (0, 1),  # number of this process, of how many that divide the rows of each batch
     ) -> None:
         self._sources = sources
         self._recipe = recipe
@@ -141,10 +141,19 @@ class Stream(Dataset[torch.Tensor]):
         return [batches[i] for i in rng.permutation(len(batches))[:number]]
 
     def _cut(self, examples: Sequence[Prepared]) -> list[list[Prepared]]:
-        groups: list[list[Prepared]] = [[] for _ in range(len(_STEPS) + 1)]
-        for example in examples:
-            groups[bisect_left(_STEPS, example.num_steps)].append(example)
-        return [batch for group in groups for batch in _cut(group, self._recipe.batch_size)]
+        # The longest example alone decides the number of rows; the last batch is filled up with examples of the one
+        # before: few shapes of batches are few products to compile.
+        batches: list[list[Prepared]] = []
+        for steps in range(len(_STEPS) + 1):
+            group = [example for example in examples if bisect_left(_STEPS, example.num_steps) == steps]
+            group.sort(key=lambda example: -example.cost)
+            start = 0
+            while start < len(group):
+                size = max(self._recipe.batch_size // common_shape(group[start].cost, bits=3), 1)
+                batch = group[start : start + size]
+                batches.append(batch + group[max(start + len(batch) - size, 0) : start][: size - len(batch)])
+                start += size
+        return batches
 
     def examples(self) -> Iterator[Example]:
         """Yield the examples from which the generator's tokens are chosen."""
@@ -203,15 +212,3 @@ class Stream(Dataset[torch.Tensor]):
                 name = "" if source == _MIXED else self._sources[source].name
                 yield Drawn(number, i + 1, batch, name, bool(counts))
             index = 0
-
-
-def _cut(examples: Sequence[Prepared], budget: int) -> Iterator[list[Prepared]]:
-    # The longest example alone decides the number of rows; the last batch is filled up with examples of the one
-    # before: few shapes of batches are few products to compile.
-    ordered = sorted(examples, key=lambda example: -example.cost)
-    start = 0
-    while start < len(ordered):
-        size = max(budget // common_shape(ordered[start].cost, bits=3), 1)
-        batch = ordered[start : start + size]
-        yield batch + ordered[max(start + len(batch) - size, 0) : start][: size - len(batch)]
-        start += size

@@ -18,7 +18,7 @@ from mqan_core.text.tokens import read_tokens
 from mqan_data.kept import KeptPools, data_key
 from mqan_data.mixture import ExampleSets, dataset_of, is_made, load_sources, validation_examples
 from mqan_data.source import Source
-from mqan_data.tasks import FOLDER_OF_JSON_LINES, Task, task_named, tasks
+from mqan_data.tasks import FOLDER_OF_JSON_LINES, task_named, tasks
 from mqan_training.recipe import Recipe, WordsConfig
 from mqan_training.runlog import console
 
@@ -64,7 +64,6 @@ def is_task(recipe: Recipe, name: str) -> bool:
 
 
 def metric_of(name: str) -> str:
-    """Return the metric of a task, or what any other source is scored by."""
     return task_named(name).metric if name in tasks() or name.startswith(FOLDER_OF_JSON_LINES) else "nf1"
 
 
@@ -81,21 +80,16 @@ def validation_of(recipe: Recipe, data: Path) -> Mapping[str, Sequence[Example]]
     """Return the examples that a run is scored on, by source; a set is read when it is first looked at."""
 
     def read(name: str) -> Sequence[Example]:
-        if is_task(recipe, name):
-            return _validation_of_task(task_named(name), data, recipe)
-        return validation_examples(data, name, recipe.validate_examples, recipe.seed)
+        if not is_task(recipe, name):
+            return validation_examples(data, name, recipe.validate_examples, recipe.seed)
+        task = task_named(name)
+        found = task.read(data / task.folder, "validation") if "validation" in task.splits else ()
+        examples = [example for example in found if example.context.strip() and example.question.strip()]
+        if task.metric != "joint_goal_em":  # that one needs whole dialogues, in order
+            random.Random(recipe.seed).shuffle(examples)  # noqa: S311
+        return examples[: recipe.validate_examples]
 
     return ExampleSets(recipe.validate_sources, read)
-
-
-def _validation_of_task(task: Task, data: Path, recipe: Recipe) -> Sequence[Example]:
-    if "validation" not in task.splits:
-        return []
-    read = task.read(data / task.folder, "validation")
-    examples = [example for example in read if example.context.strip() and example.question.strip()]
-    if task.metric != "joint_goal_em":  # that one needs whole dialogues, in order
-        random.Random(recipe.seed).shuffle(examples)  # noqa: S311
-    return examples[: recipe.validate_examples]
 
 
 def kept_pools(recipe: Recipe, data: Path, begins_with: Sequence[str]) -> KeptPools | None:

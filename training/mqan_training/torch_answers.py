@@ -32,32 +32,21 @@ def answer_batch(
     layout: Layout,
     requests: Sequence[Request],
     max_answer_tokens: int,
-    words_VD: Tensor | None = None,
+    words_VD: Tensor | None = None,  # the network's ``generator_inputs``, where they are known
 ) -> list[Answer]:
-    """Answer a batch of requests as a bundle of the network does; the network must be in evaluation mode.
-
-    ``words_VD`` are the network's ``generator_inputs``; by default they are computed.
-    """
+    """Answer a batch of requests as a bundle of the network does; the network must be in evaluation mode."""
     device = network.decoder.start.device
     windows = [layout.windows(r.question_tokens, r.choice_tokens, r.context_tokens) for r in requests]
     inputs = reader_inputs(requests, windows, allowed_sources(requests))
     inputs = type(inputs)(*(tensor.to(device) for tensor in inputs))
     encoded = network.encode(inputs)
-    slots = slot_batch(
-        network, vocabulary, layout, requests, inputs.c_mask_BC.shape[1], inputs.q_mask_BQ.shape[1], words_VD
-    )
+    num_context, num_question = inputs.c_mask_BC.shape[1], inputs.q_mask_BQ.shape[1]
+    slots = slot_batch(network, vocabulary, layout, requests, num_context, num_question, words_VD)
     step = GreedyStep(network.decoder, END_ID)
     most = 0 if all(request.choices for request in requests) else max_answer_tokens
-    state = step.start(encoded, most + 1)
-    first: list[LoopState] = []
-
-    def take(*given: object) -> LoopState:
-        after: LoopState = step(*given)
-        first.append(after) if not first else None
-        return after
-
-    trace = greedy_trace(take, encoded, slots, state, most + 1)
-    pointed_BQ = first[0].decoder.question_pointer_BQ.float().cpu().numpy()
+    first: LoopState = step(encoded, slots, step.start(encoded, most + 1))
+    trace = greedy_trace(step, encoded, slots, first, most + 1)
+    pointed_BQ = first.decoder.question_pointer_BQ.float().cpu().numpy()
     answers = []
     for i, request in enumerate(requests):
         copied, behind = 1 - float(trace[i, 0, TraceField.GAMMA]), len(request.question_tokens)
@@ -77,27 +66,24 @@ def slot_batch(
     words_VD: Tensor | None = None,
 ) -> SlotBatch:
     """Return the slots of requests, padded with a slot that no request has, and the decoder's inputs of words."""
-    device = network.decoder.start.device
     num_slots = max(len(request.slots.pieces) for request in requests) + 1  # the last one is padding's
-    c_slots = pad([request.slots.context for request in requests], num_slots - 1, num_context)
-    q_slots = pad([request.slots.question for request in requests], num_slots - 1, num_question)
-    ids = pad([request.slots.generator_ids for request in requests], vocabulary.num_generated, num_slots)
     pieces = np.zeros((len(requests), num_slots, MOST_PIECES), np.int64)
     for row, request in enumerate(requests):
         pieces[row, : len(request.slots.pieces)] = word_ids(layout.word_pieces, request.slots.pieces)
-    return SlotBatch(
-        torch.from_numpy(c_slots).to(device),
-        torch.from_numpy(q_slots).to(device),
-        torch.from_numpy(ids).to(device),
-        network.decoder.project(network.word_vectors(torch.from_numpy(pieces).to(device))),
-        generator_inputs(network, vocabulary, layout) if words_VD is None else words_VD,
+    arrays = (
+        pad([request.slots.context for request in requests], num_slots - 1, num_context),
+        pad([request.slots.question for request in requests], num_slots - 1, num_question),
+        pad([request.slots.generator_ids for request in requests], vocabulary.num_generated, num_slots),
+        pieces,
     )
+    c_slots, q_slots, ids, words = (torch.from_numpy(array).to(network.decoder.start.device) for array in arrays)
+    words_VD = generator_inputs(network, vocabulary, layout) if words_VD is None else words_VD
+    return SlotBatch(c_slots, q_slots, ids, network.decoder.project(network.word_vectors(words)), words_VD)
 
 
 def generator_inputs(network: PretrainedNetwork, vocabulary: Vocabulary, layout: Layout) -> Tensor:
     pieces = torch.from_numpy(word_ids(layout.word_pieces, vocabulary.pieces)).to(network.decoder.start.device)
-    projected: Tensor = network.decoder.project(network.word_vectors(pieces))
-    return projected
+    return network.decoder.project(network.word_vectors(pieces))
 
 
 def score_examples(
@@ -107,11 +93,7 @@ def score_examples(
     examples: Sequence[Example],
     max_answer_tokens: int,
 ) -> Mapping[str, float]:
-    """Return exact match and F1 of examples, normalised, in per cent; a refusal is right where there is no answer.
-
-    With ``multiple`` the labels above one half are the answer. What would be refused if it were asked, such as a
-    question that is too long, counts as wrong.
-    """
+    """Return exact match and F1 of examples, normalised, in per cent; what would be refused as too long is wrong."""
     read = {i: request for i, e in enumerate(examples) if (request := _read(vocabulary, layout, e)) is not None}
     pairs: list[tuple[float, float]] = [(0.0, 0.0)] * (len(examples) - len(read))
     for has_choices in (False, True):  # apart: labels take one step

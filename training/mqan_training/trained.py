@@ -10,24 +10,20 @@ from mqan_core.text.layout import Layout
 from mqan_core.text.vocab import Vocabulary
 from mqan_training.checkpoint import ENCODER_CONFIG, Checkpoint
 from mqan_training.errors import CheckpointError
-from mqan_training.model.bert import Bert, BertConfig
+from mqan_training.model.bert import WORD_PIECES, Bert, BertConfig, read_word_pieces
 from mqan_training.model.embeddings import load_vectors
 from mqan_training.model.network import Network
 from mqan_training.model.pretrained import PretrainedNetwork
-from mqan_training.sentence_encoder import WORD_PIECES, read_word_pieces
 
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """A network with a pretrained reader, and what it reads texts by."""
-
     network: PretrainedNetwork
     vocabulary: Vocabulary
     layout: Layout
 
 
 def load_trained(checkpoint: Checkpoint) -> Trained:
-    """Build the network of a checkpoint with a pretrained reader, with its averaged weights."""
     config, folder = checkpoint.recipe.pieces, checkpoint.folder
     try:
         sizes = BertConfig.model_validate(json.loads((folder / ENCODER_CONFIG).read_text(encoding="utf-8")))
@@ -41,7 +37,6 @@ def load_trained(checkpoint: Checkpoint) -> Trained:
 
 
 def load_network(checkpoint: Checkpoint) -> Network:
-    """Build the paper's network of a checkpoint, with its averaged weights where there are any."""
     config, vectors = checkpoint.recipe.words, load_vectors(checkpoint.vectors_path)
     network = Network(config.model, vectors, Vocabulary(checkpoint.tokens, vectors.words))
     _load(network, checkpoint)

@@ -67,7 +67,6 @@ class WordReader:
         return {"answer": 1.0}
 
     def build(self, tokens: Sequence[str]) -> Network:
-        """Return an untrained network, and collate from now on for a generator of these tokens."""
         config, vocabulary = self._recipe.words.model, Vocabulary(tokens, self._vectors.words)
         self._collator = WordCollator(vocabulary, config.ngram_buckets)
         return Network(config, self._vectors, vocabulary)

@@ -21,8 +21,6 @@ _END = -2  # equal to no token, so the end cannot be copied
 
 @dataclass(frozen=True, slots=True)
 class WordExample:
-    """One training example: tokens of context, question, and answer without its end."""
-
     context: tuple[str, ...]
     question: tuple[str, ...]
     answer: tuple[str, ...]
@@ -33,7 +31,6 @@ class WordExample:
 
     @property
     def cost(self) -> int:
-        """Tokens it takes in a batch, padded as it will be, and five for each step of the answer."""
         context, question, answer = map(_padded_size, (len(self.context), len(self.question), self.num_steps))
         return context + question + ANSWER_COST * answer
 
@@ -53,11 +50,7 @@ def prepare_words(example: Example, max_context_tokens: int, max_answer_tokens: 
 
 @dataclass(frozen=True, slots=True)
 class WordBatch(Batch):
-    """A batch with its targets.
-
-    Shape letters as in ``model/network.py``; N distinct words. Positions beyond a row's length hold 0 in words, -1 in
-    tokens. Tokens are numbers, equal exactly when the tokens are; that of the end is -2.
-    """
+    """A batch with its targets: numbers of words, 0 for padding, and of tokens, -1 for padding and -2 for the end."""
 
     word_rows: Tensor  # for the embedder: rows [N], flat buckets and offsets [N]
     word_buckets: Tensor
@@ -79,8 +72,6 @@ class WordBatch(Batch):
 
 
 class WordCollator:
-    """Makes batches for one vocabulary, whose words have vectors."""
-
     def __init__(self, vocabulary: Vocabulary, num_buckets: int) -> None:
         self._vocabulary = vocabulary
         self._index = WordIndex(vocabulary.words, num_buckets)
@@ -127,5 +118,4 @@ def _padded(rows: Sequence[IntArray]) -> IntArray:
 
 
 def _are_in(wanted: IntArray, numbers: IntArray) -> npt.NDArray[np.bool_]:
-    found: npt.NDArray[np.bool_] = (wanted[:, None] == numbers).any(axis=1)
-    return found
+    return (wanted[:, None] == numbers).any(axis=1)

@@ -16,7 +16,7 @@ from mqan_core.ask.options import choices_of
 from mqan_core.ask.request import read_request
 from mqan_core.errors import InputError
 from mqan_training.checkpoint import load_checkpoint
-from mqan_training.sentence_encoder import encoder_folder
+from mqan_training.model.bert import encoder_folder
 from mqan_training.torch_answers import answer_batch, generator_inputs
 from mqan_training.trained import load_trained
 

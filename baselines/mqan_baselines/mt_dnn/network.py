@@ -16,8 +16,7 @@ from mqan_baselines.mt_dnn.packing import Sequences
 from mqan_baselines.recipes import MtDnnRecipe
 from mqan_baselines.tasks import BaselineTask, baseline_task
 from mqan_training.device import is_reduced
-from mqan_training.model.bert import Bert
-from mqan_training.sentence_encoder import encoder_folder
+from mqan_training.model.bert import Bert, encoder_folder
 
 _FAR: Final = -1e4  # a score that softmax makes 0
 

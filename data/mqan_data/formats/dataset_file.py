@@ -15,14 +15,8 @@ from pydantic import Discriminator
 from mqan_data.settings import parse, read_yaml
 
 DATASETS = Path(__file__).resolve().parent.parent / "datasets"
-"""Folder of the dataset files."""
-
-OWN_DATA = DATASETS.parents[1]
-"""Folder of the datasets that come with the project; there are none beside an installed package."""
-
-TASK = "task"
-"""Name of the part that a mixed task is."""
-
+OWN_DATA = DATASETS.parents[1]  # of the datasets that come with the project; none beside an installed package
+TASK = "task"  # name of the part that a mixed task is
 Texts = tuple[str, ...]
 
 
@@ -77,8 +71,6 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelsPart(Part):
-    """Texts with labels."""
-
     shape: Literal["labels"] = "labels"
     kind: str
     kinds: str = ""
@@ -117,8 +109,6 @@ class FieldsPart(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChoicesPart(Part):
-    """Questions with answers to choose from."""
-
     shape: Literal["choices"] = "choices"
     choices: Texts
     descriptions: str = ""
@@ -136,8 +126,6 @@ class ChoicesPart(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionsPart(Part):
-    """Questions on texts."""
-
     shape: Literal["questions"] = "questions"
     text: str
     question: str
@@ -203,7 +191,6 @@ class Download:
 
     @property
     def path(self) -> str:
-        """Where it goes, below the dataset's folder."""
         name = self.url.rpartition("/")[2]
         return f"{self.folder}/{name}" if self.folder else name
 

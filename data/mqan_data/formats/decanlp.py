@@ -22,9 +22,7 @@ from mqan_data.queries import Table, write_query, write_table
 
 def format_squad(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """SQuAD 1.1 and 2.0; a ``start`` that does not point at its answer is left out."""
-    for article in _articles(files[0]):
-        for paragraph in article:
-            yield from paragraph
+    return (question for article in _articles(files[0]) for paragraph in article for question in paragraph)
 
 
 def _articles(file: File) -> Iterator[list[list[Record]]]:
@@ -37,22 +35,17 @@ def _articles(file: File) -> Iterator[list[list[Record]]]:
 def _asked(text: str, question: Any) -> Record:
     answers = [answer["text"] for answer in question["answers"]]
     start = question["answers"][0]["answer_start"] if answers else None
-    record = {
-        "id": question["id"],
-        "text": text,
-        "question": " ".join(question["question"].split()),
-        "answers": answers,
-    }
+    asked = " ".join(question["question"].split())
+    record = {"id": question["id"], "text": text, "question": asked, "answers": answers, "start": start}
     if answers and not (isinstance(start, int) and text.startswith(answers[0], start)):
-        return {**record, "start": None, DROPPED: "start that does not point at its answer (the question stays)"}
-    return {**record, "start": start}
+        record |= {"start": None, DROPPED: "start that does not point at its answer (the question stays)"}
+    return record
 
 
 def format_squad_twice(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """Each question once of its own paragraph and once of the next of its article, which does not answer it.
 
-    A question whose answer also stands in the next paragraph is left out. Paragraph by paragraph, its own questions
-    come first, then those of the paragraph before it.
+    Paragraph by paragraph, its own questions come first, then those of the paragraph before it.
     """
     for article in _articles(files[0]):
         if len(article) < 2:
@@ -67,13 +60,9 @@ def format_squad_twice(files: Sequence[File], _part: Part) -> Iterator[Record]:
                 yield {DROPPED: "the next paragraph holds the answer, too", TIMES: len(questions) - len(kept)}
         for place, questions in enumerate(article):
             yield from own[place]
-            for before in own[place - 1]:
-                yield {
-                    "id": f"{before['id']}/next",
-                    "text": questions[0]["text"],
-                    "question": before["question"],
-                    "answers": [UNANSWERABLE],
-                }
+            text = questions[0]["text"]
+            for q in own[place - 1]:
+                yield {"id": f"{q['id']}/next", "text": text, "question": q["question"], "answers": [UNANSWERABLE]}
 
 
 def format_titles(files: Sequence[File], _part: Part) -> Iterator[Record]:
@@ -99,11 +88,13 @@ def format_relations(files: Sequence[File], _part: Part) -> Iterator[Record]:
 
 
 _NUM_SLOTS: Final = 8
-# decaNLP's cleaning, in the order it is applied: what treebank tokens stand for, then spaces that they brought along
-_TREEBANK: Final = {"-LRB-": "(", "-RRB-": ")", "-LAB-": "<", "-RAB-": ">", "-AMP-": "&", "%pw": " "}
-_NO_SPACE_BEFORE: Final = (".", ",", ";", "!", "?", ":", ")", "'ll", "n't ", "%", "'t", "'s", "'m", "'d", "'re")
-_NO_SPACE_AFTER: Final = ("(", "$")
-_QUOTES: Final = ("``", "`", "''", "\u201c", "\u201d", " '")
+_CLEANED: Final = (  # by decaNLP, in this order: what treebank tokens stand for, and spaces that they brought along
+    *{"-LRB-": "(", "-RRB-": ")", "-LAB-": "<", "-RAB-": ">", "-AMP-": "&", "%pw": " "}.items(),
+    *((f" {mark}", mark) for mark in (*".,;!?:)", "'ll", "n't ", "%", "'t", "'s", "'m", "'d", "'re")),
+    *((f"{mark} ", mark) for mark in "($"),
+    (" - ", "-"),
+    *((mark, "") for mark in ("``", "`", "''", "\u201c", "\u201d", " '")),
+)
 
 
 def format_verbs(files: Sequence[File], _part: Part) -> Iterator[Record]:
@@ -140,15 +131,8 @@ def format_verbs(files: Sequence[File], _part: Part) -> Iterator[Record]:
 def clean_treebank(text: str) -> str:
     """Return a treebank-tokenised text as it would be written, without quotation marks."""
     text = " ".join(text.split())
-    for token, written in _TREEBANK.items():
+    for token, written in _CLEANED:
         text = text.replace(token, written)
-    for mark in _NO_SPACE_BEFORE:
-        text = text.replace(" " + mark, mark)
-    for mark in _NO_SPACE_AFTER:
-        text = text.replace(mark + " ", mark)
-    text = text.replace(" - ", "-")
-    for mark in _QUOTES:
-        text = text.replace(mark, "")
     return " ".join(text.split())
 
 
@@ -250,8 +234,10 @@ _HIGHLIGHT: Final = "@highlight"
 
 def format_stories(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """CNN/Daily Mail: a list of stories, by name or by address, beside the stories, of the publisher of the key."""
-    lines = (line.strip() for _, line in read_lines(files[0]))
-    names = {_story_name(line) for line in lines if line}
+    names = set()
+    for line in filter(None, (line.strip() for _, line in read_lines(files[0]))):
+        hashed = hashlib.sha1(line.encode(), usedforsecurity=False).hexdigest()
+        names.add(hashed if "://" in line else line.removesuffix(".story"))
     for found, text in read_texts(files[1], r"(?:.*/)?([^/]+)\.story"):
         if found[1] not in names:
             continue
@@ -263,11 +249,6 @@ def format_stories(files: Sequence[File], _part: Part) -> Iterator[Record]:
             yield {DROPPED: "story without article or highlights"}
     if names:
         yield {DROPPED: "story is not there", TIMES: len(names)}
-
-
-def _story_name(line: str) -> str:
-    is_address = "://" in line
-    return hashlib.sha1(line.encode(), usedforsecurity=False).hexdigest() if is_address else line.removesuffix(".story")
 
 
 def _split_story(file: File, text: str) -> tuple[str, str]:
@@ -302,10 +283,9 @@ _SHARES: Final = {"train": (0.0, 0.7), "dev": (0.7, 0.8), "test": (0.8, 1.0)}
 
 
 def format_product_reviews(files: Sequence[File], _part: Part) -> Iterator[Record]:
-    """Multi-domain sentiment: pseudo-XML by domain and label. There is no official split.
+    """Multi-domain sentiment: pseudo-XML by domain and label, without an official split (``_SHARES`` of each file).
 
-    Where ``splits.json`` lies beside the archive, it gives the indices: domain -> ``train``/``dev``/``test`` (the key)
-    -> label -> list. Without it, of each file's reviews the first 70 % are train, the next 10 % dev and the rest test.
+    Where ``splits.json`` lies beside the archive, it gives the indices: domain -> key -> label -> list.
     """
     path = files[0].path.with_name("splits.json")
     splits = read_json_value(File(path)) if path.exists() else None
@@ -326,33 +306,12 @@ def format_product_reviews(files: Sequence[File], _part: Part) -> Iterator[Recor
             yield {"id": f"{domain}/{label}/{index}", "domain": domain, "label": label, "context": review[1].strip()}
 
 
-_NO_ENTITY: Final = "None"
-_WORD_OF_TYPE: Final = {
-    "PERSON": "person",
-    "NORP": "political",
-    "FAC": "facility",
-    "ORG": "organization",
-    "GPE": "geopolitical",
-    "LOC": "location",
-    "PRODUCT": "product",
-    "EVENT": "event",
-    "WORK_OF_ART": "artwork",
-    "LAW": "legal",
-    "LANGUAGE": "language",
-    "DATE": "date",
-    "TIME": "time",
-    "PERCENT": "percentage",
-    "MONEY": "monetary",
-    "QUANTITY": "quantitative",
-    "ORDINAL": "ordinal",
-    "CARDINAL": "cardinal",
-}
-_ENTITY: Final = re.compile(r'<ENAMEX TYPE="(?P<type>[A-Z_]+)"[^>]*>(?P<text>.*?)</ENAMEX>')
+_ENTITY: Final = re.compile(r'<ENAMEX TYPE="([A-Z_]+)"[^>]*>(.*?)</ENAMEX>')
 _ANY_TAG: Final = re.compile(r"</?(?:ENAMEX|DOC)\b[^>]*>")
 
 
-def format_entities_in_markup(files: Sequence[File], _part: Part) -> Iterator[Record]:
-    """OntoNotes 5.0: the documents of a list, below a folder: ``*.name`` with a sentence a line."""
+def format_entities_in_markup(files: Sequence[File], part: Part) -> Iterator[Record]:
+    """OntoNotes 5.0: documents of a list, below a folder: ``*.name`` with a sentence a line; options name the types."""
     for _, line in read_lines(files[0]):
         document = line.strip().removeprefix("annotations/")
         path = files[1].path / f"{document}.name"
@@ -360,12 +319,10 @@ def format_entities_in_markup(files: Sequence[File], _part: Part) -> Iterator[Re
             raise MissingFileError(f"found no {path}, which {files[0]} lists.")
         for number, sentence in read_lines(path) if document else ():
             if sentence.strip() and not sentence.startswith(("<DOC", "</DOC")):
-                context = _ENTITY.sub(lambda match: match["text"], sentence)
+                context = _ENTITY.sub(r"\2", sentence)
                 if _ANY_TAG.search(context):
                     raise malformed(path, number, f"entities are nested or not closed: {sentence!r}.")
-                found = [
-                    (_plain(entity["text"]), _WORD_OF_TYPE[entity["type"]]) for entity in _ENTITY.finditer(sentence)
-                ]
+                found = [(_plain(entity[2]), part.options[entity[1]]) for entity in _ENTITY.finditer(sentence)]
                 yield {"id": f"{document}/{number}", "context": _plain(context), "answers": [_listed(found)]}
 
 
@@ -374,23 +331,22 @@ def _plain(text: str) -> str:
 
 
 def _listed(entities: Sequence[tuple[str, str]]) -> str:
-    return "; ".join(f"{text} -- {kind}" for text, kind in entities) or _NO_ENTITY
+    return "; ".join(f"{text} -- {kind}" for text, kind in entities) or "None"
 
 
 def format_entities_by_token(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """WNUT-17: ``token TAB tag`` a line with BIO tags, a blank line after each sentence."""
     for is_sentence, lines in groupby(read_lines(files[0]), lambda line: bool(line[1].strip())):
+        tokens, tags = [], []
+        for number, line in lines if is_sentence else ():
+            token, _, tag = line.partition("\t")
+            if not token or (tag != "O" and tag[:2] not in ("B-", "I-")):
+                raise malformed(files[0], number, f"expected a token, a tab and a BIO tag, found {line!r}.")
+            tokens.append(token)
+            tags.append(tag)
         if is_sentence:
-            tokens, tags = zip(*(_token(files[0], number, line) for number, line in lines), strict=True)
             found = [(" ".join(tokens[a:b]), kind.replace("-", " ")) for kind, a, b in entities_of(tags)]
             yield {"context": " ".join(tokens), "answers": [_listed(found)]}
-
-
-def _token(file: File, number: int, line: str) -> tuple[str, str]:
-    token, _, tag = line.partition("\t")
-    if not token or (tag != "O" and tag[:2] not in ("B-", "I-")):
-        raise malformed(file, number, f"expected a token, a tab and a BIO tag, found {line!r}.")
-    return token, tag
 
 
 def format_context_question_answer(files: Sequence[File], _part: Part) -> Iterator[Record]:

@@ -8,8 +8,7 @@ from typing import Any
 
 from mqan_data.files import File, read_json_lines, read_lines
 from mqan_data.formats.dataset_file import Field, FieldsPart, Part
-from mqan_data.formats.records import Record, read_json_value
-from mqan_data.formats.tokens import join_tokens
+from mqan_data.formats.records import Record, join_tokens, read_json_value
 
 _SPEAKERS = (  # the two parts of a conversation, by turns of the dialogues of a file
     ("User", "System"),
@@ -19,23 +18,16 @@ _SPEAKERS = (  # the two parts of a conversation, by turns of the dialogues of a
     ("Caller", "Operator"),
     ("A", "B"),
 )
-_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_COLUMN = {"poi_type": "kind of place", "traffic_info": "traffic", "party": "person to meet"} | {
-    day: f"weather on {day.capitalize()}" for day in _DAYS
-}
 Turn = tuple[str, str, Mapping[str, str], Record]
 """What the system said and what the user then said, the state after it, and what else a record holds."""
 _TURNS = 10  # of a dialogue that are shown, the last ones
 _ANY = frozenset({"dontcare", "dont care", "do n't care", "not mentioned", "none", ""})  # no value at all
 
 
-def said(turns: Sequence[tuple[str, str]]) -> str:
-    """Return the last turns of a conversation, one a line."""
-    return "\n".join(f"{speaker}: {text}" for speaker, text in turns[-_TURNS:])
-
-
-def is_cut(turns: Sequence[tuple[str, str]]) -> bool:
-    return len(turns) > _TURNS
+def _shown(turns: Sequence[tuple[str, str]]) -> Record:
+    """Return the last turns of a conversation, one a line, and whether there are more."""
+    text = "\n".join(f"{speaker}: {text}" for speaker, text in turns[-_TURNS:])
+    return {"text": text, "cut": len(turns) > _TURNS}
 
 
 def format_sgd(files: Sequence[File], part: Part) -> Iterator[Record]:
@@ -54,7 +46,7 @@ def format_sgd(files: Sequence[File], part: Part) -> Iterator[Record]:
             if view == "spans":
                 yield _sgd_spans(turn["utterance"], frames, schemes)
             elif turn["speaker"] == "USER" and view == "requested":
-                yield from (_sgd_requested(said(turns), frame, schemas) for frame in frames)
+                yield from (_sgd_requested(_shown(turns), frame, schemas) for frame in frames)
             elif turn["speaker"] == "USER":
                 yield from (_sgd_state(turns, frame, schemes, told) for frame in frames)
 
@@ -73,36 +65,26 @@ def _sgd_spans(text: str, frames: Any, schemes: Mapping[str, Mapping[str, Field]
 def _sgd_state(
     turns: Sequence[tuple[str, str]], frame: Any, schemes: Mapping[str, Mapping[str, Field]], told: set[str]
 ) -> Record:
-    state, text = frame["state"], said(turns)
-    folded = text.lower()
+    state, shown = frame["state"], _shown(turns)
+    folded = shown["text"].lower()
     values = {}
     for slot, written in state["slot_values"].items():
-        stands = [value for value in written if value.lower() in folded]
-        values[slot] = [(stands or written)[0]]
+        values[slot] = [next((value for value in written if value.lower() in folded), written[0])]
     known = {slot: value for slot, value in values.items() if value[0].lower() not in _ANY}
     unclear = (values.keys() | told) - known.keys()  # "dontcare" is no value, and what the system says is no state
     scheme = schemes[frame["service"]]
     if not unclear.isdisjoint(scheme):
         scheme = {slot: field for slot, field in scheme.items() if slot not in unclear}
-    return {
-        "text": text,
-        "values": known,
-        "scheme": scheme,
-        "cut": is_cut(turns),
-        "intent": state["active_intent"],
-        "domain": "NONE" if state["active_intent"] == "NONE" else frame["service"].split("_")[0],
-    }
+    intent = state["active_intent"]
+    domain = "NONE" if intent == "NONE" else frame["service"].split("_")[0]
+    return {**shown, "values": known, "scheme": scheme, "intent": intent, "domain": domain}
 
 
-def _sgd_requested(text: str, frame: Any, schemas: Mapping[str, Any]) -> Record:
-    requested = set(frame["state"]["requested_slots"])
-    slots = schemas[frame["service"]]
-    return {
-        "text": text,
-        "options": [slot["description"][:1].lower() + slot["description"][1:] for slot in slots],
-        "flags": [slot["name"] in requested for slot in slots],
-        "asks": "yes" if requested else "no",
-    }
+def _sgd_requested(shown: Record, frame: Any, schemas: Mapping[str, Any]) -> Record:
+    requested, slots = set(frame["state"]["requested_slots"]), schemas[frame["service"]]
+    options = [slot["description"][:1].lower() + slot["description"][1:] for slot in slots]
+    flags = [slot["name"] in requested for slot in slots]
+    return {**shown, "options": options, "flags": flags, "asks": "yes" if requested else "no"}
 
 
 def sgd_fields(slots: Sequence[Mapping[str, Any]]) -> Mapping[str, Field]:
@@ -128,13 +110,10 @@ def _type_of(slot: str) -> str:
 
 def format_multiwoz(files: Sequence[File], part: Part) -> Iterator[Record]:
     """MultiWOZ as JSON lines of ``turns`` with ``system``, ``user`` and the cumulated ``state``."""
-    dialogues = [
-        [
-            (*(join_tokens(turn[who].split())[0] for who in ("system", "user")), turn["state"], {})
-            for turn in row["turns"]
-        ]
-        for _, row in read_json_lines(files[0])
-    ]
+    dialogues = []
+    for _, row in read_json_lines(files[0]):
+        said = ([join_tokens(turn[who].split())[0] for who in ("system", "user")] for turn in row["turns"])
+        dialogues.append([(*both, turn["state"], {}) for both, turn in zip(said, row["turns"], strict=True)])
     return _followed(part, dialogues, first=1)
 
 
@@ -159,9 +138,9 @@ def _followed(part: Part, dialogues: Sequence[Sequence[Turn]], first: int) -> It
         turns: list[tuple[str, str]] = []
         for said_by_system, said_by_user, state, more in dialogue:
             turns += [(who, words) for who, words in ((system, said_by_system), (user, said_by_user)) if words]
-            text = said(turns)
-            scheme = _open_fields(fields, values, state, text)
-            yield {"text": text, "cut": is_cut(turns), "values": _known(state), "scheme": scheme, **more}
+            shown = _shown(turns)
+            scheme = _open_fields(fields, values, state, shown["text"])
+            yield {**shown, "values": _known(state), "scheme": scheme, **more}
 
 
 def _known(state: Mapping[str, str]) -> dict[str, list[str]]:
@@ -199,26 +178,25 @@ def _open_fields(
 def format_m2m(files: Sequence[File], part: Part) -> Iterator[Record]:
     """Simulated dialogues: ``turns`` with utterances and ``dialogue_state``."""
     fields = part.fields if isinstance(part, FieldsPart) else {}
-    for number, dialogue in enumerate(read_json_value(files[0])):
-        user, system = _SPEAKERS[number % len(_SPEAKERS)]
-        turns: list[tuple[str, str]] = []
-        told: set[str] = set()
-        for turn in dialogue["turns"]:
-            told.update(act["slot"] for act in turn.get("system_acts", ()) if "slot" in act)
-            for speaker, key in ((system, "system_utterance"), (user, "user_utterance")):
-                if key in turn:
-                    turns.append((speaker, turn[key]["text"]))
-            state = {entry["slot"]: entry["value"] for entry in turn["dialogue_state"]}
-            values = _known(state)
-            open_fields = {name: field for name, field in fields.items() if name in values or name not in told}
-            yield {"text": said(turns), "values": values, "scheme": open_fields, "cut": is_cut(turns)}
+    dialogues = [[*_m2m_turns(dialogue["turns"], fields)] for dialogue in read_json_value(files[0])]
+    return _followed(part, dialogues, first=0)
+
+
+def _m2m_turns(turns: Any, fields: Mapping[str, Field]) -> Iterator[Turn]:
+    told: set[str] = set()
+    for turn in turns:
+        told.update(act["slot"] for act in turn.get("system_acts", ()) if "slot" in act)
+        by_system, by_user = (turn.get(f"{who}_utterance", {"text": ""})["text"] for who in ("system", "user"))
+        state = {entry["slot"]: entry["value"] for entry in turn["dialogue_state"]}
+        values = _known(state)
+        scheme = {name: field for name, field in fields.items() if name in values or name not in told}
+        yield by_system, by_user, state, {"scheme": scheme}
 
 
 def format_state_changes(files: Sequence[File], _part: Part) -> Iterator[Record]:
-    """WOZ 2.0 as decaNLP asks it: what the system did and what the user then said; how that changes the state.
+    """WOZ 2.0 as decaNLP asks it: how what the system did and what the user then said changes the state.
 
-    The answer is ``slot: value, slot: value; request, request``, with the informs that are new and all requests, or
-    ``None``; ``reference`` holds the places of dialogue and turn, and the same by slot.
+    The answer has the informs that are new and all requests; ``reference`` has them by slot, and dialogue and turn.
     """
     for number, dialogue in enumerate(read_json_value(files[0])):
         before: list[tuple[str, str]] = []
@@ -236,7 +214,7 @@ def format_state_changes(files: Sequence[File], _part: Part) -> Iterator[Record]
 
 
 def write_state_change(told: Sequence[tuple[str, str]], requests: Sequence[str]) -> str:
-    """Write slots with their values, and slots that are asked for."""
+    """Write ``slot: value, slot: value; request, request``, or ``None``."""
     if not told and not requests:
         return "None"
     informs = ", ".join(f"{slot}: {value}" for slot, value in told)
@@ -251,7 +229,7 @@ def format_kvret(files: Sequence[File], part: Part) -> Iterator[Record]:
     """In-car assistant: a record for each turn of the driver (option ``view``: state, or table for its facts)."""
     for _, dialogue in read_json_lines(files[0]):
         if part.options["view"] == "table":
-            yield from _kvret_table(dialogue["items"] or [])
+            yield from _kvret_table(dialogue["items"] or [], part.options)
             continue
         turns: list[tuple[str, str]] = []
         known: dict[str, list[str]] = {}
@@ -259,10 +237,10 @@ def format_kvret(files: Sequence[File], part: Part) -> Iterator[Record]:
             turns.append((turn["turn"].capitalize(), " ".join(turn["utterance"].split())))
             if turn["turn"] == "driver":
                 known |= {slot: [value.strip()] for slot, value in (answer.get("slots") or {}).items()}
-                yield {"text": said(turns), "values": dict(known), "cut": is_cut(turns), "intent": dialogue["intent"]}
+                yield {**_shown(turns), "values": dict(known), "intent": dialogue["intent"]}
 
 
-def _kvret_table(items: Sequence[Mapping[str, str]]) -> Iterator[Record]:
+def _kvret_table(items: Sequence[Mapping[str, str]], called: Mapping[str, str]) -> Iterator[Record]:
     if not items:
         return
     columns = list(items[0])
@@ -279,12 +257,12 @@ def _kvret_table(items: Sequence[Mapping[str, str]]) -> Iterator[Record]:
             if column == first:
                 continue
             place = text.index(value, begin + sum(len(str(item[before])) + len(" | ") for before in columns[:number]))
-            said_as = _COLUMN.get(column, column.replace("_", " "))
+            name = called.get(column, column.replace("_", " "))
             wordings = [
-                f"What is the {said_as} of {item[first]}?",
-                f"{said_as} of {item[first]}",
-                f"Look up the {said_as} for {item[first]}.",
-                f"Which {said_as} does the row {item[first]} have?",
+                f"What is the {name} of {item[first]}?",
+                f"{name} of {item[first]}",
+                f"Look up the {name} for {item[first]}.",
+                f"Which {name} does the row {item[first]} have?",
             ]
             yield {"text": text, "question": wordings, "answers": [value] if known else [], "start": place}
 
@@ -297,4 +275,4 @@ def format_conversation(files: Sequence[File], part: Part) -> Iterator[Record]:
         turns: list[tuple[str, str]] = []
         for row in rows:
             turns.append((row[speaker].strip("[]'\""), " ".join(row[utterance].split())))
-            yield {**row, "text": said(turns), "who": turns[-1][0], "line": turns[-1][1]}
+            yield {**row, **_shown(turns), "who": turns[-1][0], "line": turns[-1][1]}

@@ -1,15 +1,23 @@
 """Layouts of files that only one publisher uses, to records."""
 
+import hashlib
+import random
 import re
+import zlib
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from mqan_data.files import File, malformed, read_json_lines, read_lines
+from mqan_data.files import File, read_json_lines, read_lines
 from mqan_data.formats.dataset_file import Part
-from mqan_data.formats.records import Record, format_csv, format_tsv, read_json_value, read_xml, without_marks
+from mqan_data.formats.records import Record, format_csv, format_tsv, read_json_value, read_xml, without_marks, written
 
 _UNORDERED = "taxonomy_animal"  # a task of instruction induction whose answers are lists in no order
 _ANNOTATION = re.compile(r"\[\s*(\w+)\s*:\s*([^\]]*?)\s*\]")
+_ONE_IN = 12  # everyday texts that are for validation
+_TOOLS_SHOWN = 12  # most tools beside the right ones
+_MARKS_OF_PAGES = re.compile(r"^\(meta data\)\s*(?:[A-Z ]+:\s*)?")
+_CITED = re.compile(r"\s*(?:<\|\w+\|>|cited work)[\d,\u2013-]*")
+_EMPTY_BRACKETS = re.compile(r"\s*(?:\([\s,;\u2013-]*\)|\[[\s,;\d\u2013-]*\])")
 
 
 def format_aspects(files: Sequence[File], part: Part) -> Iterator[Record]:
@@ -44,32 +52,18 @@ def format_mams(files: Sequence[File], _part: Part) -> Iterator[Record]:
 
 
 def format_annotated(files: Sequence[File], part: Part) -> Iterator[Record]:
-    """Delimited text with fields in the text as ``[date : tomorrow]`` in one column (option ``column``)."""
-    column = part.options["column"]
-    header: list[str] = []
-    for number, line in read_lines(files[0]):
-        cells = line.split(part.options["delimiter"])
-        if not header:
-            header = cells
-            continue
-        if len(cells) != len(header):
-            raise malformed(files[0], number, f"expected {len(header)} columns, found {len(cells)}.")
-        row = dict(zip(header, cells, strict=True))
-        yield {**row, **annotated(row[column])}
+    """As ``tsv``, with fields in the text as ``[date : tomorrow]`` in one column (option ``column``)."""
+    for row in format_tsv(files, part):
+        yield {**row, **annotated(row[part.options["column"]])}
 
 
 def annotated(text: str) -> Record:
     """Return a text without its annotations ``[field : value]``, and where the values stand."""
-    parts: list[str] = []
     mentions: list[tuple[str, int, int]] = []
-    place = length = 0
-    for match in _ANNOTATION.finditer(text):
-        before = text[place : match.start()]
-        parts += [before, match[2]]
-        start = length + len(before)
-        mentions.append((match[1], start, start + len(match[2])))
-        length, place = start + len(match[2]), match.end()
-    return {"text": "".join([*parts, text[place:]]), "mentions": mentions}
+    while match := _ANNOTATION.search(text):
+        text = text[: match.start()] + match[2] + text[match.end() :]
+        mentions.append((match[1], match.start(), match.start() + len(match[2])))
+    return {"text": text, "mentions": mentions}
 
 
 def format_semeval_relations(files: Sequence[File], _part: Part) -> Iterator[Record]:
@@ -89,15 +83,11 @@ def format_candidates(files: Sequence[File], _part: Part) -> Iterator[Record]:
     for place in range(0, len(lines) - 3, 4):
         text, pronoun, candidates, answer = lines[place : place + 4]
         options = [candidate.strip() for candidate in candidates.split(",")]
-        stands = [_as_it_stands(text, option) for option in options]
+        starts = [text.lower().find(option.lower()) for option in options]
+        stands = [text[s : s + len(o)] if s >= 0 else o for s, o in zip(starts, options, strict=True)]
         right = [s for s, o in zip(stands, options, strict=True) if o.casefold() == answer.casefold()]
         if right:
             yield {"text": " ".join(text.split()), "pronoun": pronoun, "candidates": stands, "answer": right[0]}
-
-
-def _as_it_stands(text: str, option: str) -> str:
-    start = text.lower().find(option.lower())
-    return text[start : start + len(option)] if start >= 0 else option
 
 
 def format_gap(files: Sequence[File], part: Part) -> Iterator[Record]:
@@ -231,3 +221,132 @@ def instruction_of(prompt: str) -> str:
     last = re.sub(r"(?m)^[A-Z][\w ]{0,30}:|\b(?:A|Answer|Label)\s*:\s*$", " ", last)
     words = [" ".join(part.split()) for part in (first, last if len(blocks) > 1 else "")]
     return " ".join(part for part in words if re.search(r"\w", part))
+
+
+def format_everyday(files: Sequence[File], _part: Part) -> Iterator[Record]:
+    """Everyday texts, a record a question; ``#train`` or ``#validation`` after a file's name tells which texts."""
+    for _, row in read_json_lines(files[0]):
+        digest = hashlib.md5(row["id"].encode(), usedforsecurity=False).hexdigest()
+        if (int(digest, 16) % _ONE_IN == 0) == (files[0].key == "validation"):
+            asked = row["questions"]
+            facts = tuple((each["question"], each["answer"]) for each in asked if each["kind"] == "yes_no")
+            yield from ({**question, "id": row["id"], "text": row["text"], "facts": facts} for question in asked)
+
+
+def format_cases(files: Sequence[File], _part: Part) -> Iterator[Record]:
+    """ShARC: a rule, a person's case and what was asked of them; ``Irrelevant``: the rule is about something else."""
+    for _, row in read_json_lines(files[0]):
+        asked = "\n".join(f"{question} {answer}." for question, answer in row["history"])
+        yield {**row, "text": "\n\n".join(filter(None, (row["rule"].strip(), row["scenario"].strip(), asked)))}
+
+
+def format_conditional(files: Sequence[File], _part: Part) -> Iterator[Record]:
+    """ConditionalQA: a case and the sentences of the rules that count; answers under conditions are ``conditional``."""
+    for _, row in read_json_lines(files[0]):
+        text = "\n".join((row["scenario"].strip(), "", *row["evidences"])).strip()
+        answers = [answer["answer"] for answer in row["answers"]]
+        label = "conditional" if any(answer["conditions"] for answer in row["answers"]) else row["label"]
+        if label == "extractive" and not (len(answers) == 1 and answers[0] in text):
+            label = "composed"
+        yield {**row, "text": text, "answers": answers, "label": label}
+
+
+def format_trials(files: Sequence[File], _part: Part) -> Iterator[Record]:
+    """NLI4CT: statements on a section of one trial report or of two, with the numbers of the lines that count."""
+    for _, row in read_json_lines(files[0]):
+        reports = [("Primary trial", row["report"], row["evidence"])]
+        if row["type"] == "Comparison":
+            reports.append(("Secondary trial", row["second_report"], row["second_evidence"]))
+        text = "\n\n".join("\n".join((f"{name}, {row['section']}:", *lines)) for name, lines, _ in reports)
+        evidence = [lines[number] for _, lines, numbers in reports for number in numbers if lines[number].strip()]
+        yield {**row, "text": text, "evidence": evidence}
+
+
+def format_among_others(files: Sequence[File], _part: Part) -> Iterator[Record]:
+    """FoolMeTwice: claims whose evidence is put among other sentences of its page."""
+    for _, row in read_json_lines(files[0]):
+        evidence = row["evidence"].lstrip(" ,;")
+        evidence = evidence[:1].upper() + evidence[1:]
+        others = [s.strip() for s in row["other_sentences"]]
+        others = [s for s in others if s[:40] not in evidence and evidence[:40] not in s]
+        others.insert(zlib.crc32(row["claim"].encode()) % (len(others) + 1), evidence)
+        yield {**row, "text": " ".join(others), "evidence": evidence}
+
+
+def format_cited_pages(files: Sequence[File], _part: Part) -> Iterator[Record]:
+    """WiCE: claims with lines of the page that they cite."""
+    for _, row in read_json_lines(files[0]):
+        lines = (_MARKS_OF_PAGES.sub("", line).strip("# ") for line in row["evidence"])
+        yield {**row, "text": "\n".join(filter(None, lines))}
+
+
+def format_citing(files: Sequence[File], _part: Part) -> Iterator[Record]:
+    """Citation-Integrity: claims with marks of citations, and sentences of the cited paper."""
+    for _, row in read_json_lines(files[0]):
+        claim = _EMPTY_BRACKETS.sub("", _CITED.sub("", row["claim"])).strip(" *")
+        yield {**row, "claim": claim, "text": " ".join(row["evidence"])}
+
+
+def format_roles(files: Sequence[File], _part: Part) -> Iterator[Record]:
+    """QAMR and QA-SRL: tokenised sentences with questions, a record each; ``start`` where the answer stands once."""
+    for _, row in read_json_lines(files[0]):
+        text = written(row["sentence"])
+        for asked in row["qa"]:
+            answers = [written(answer).strip(" ,.;") for answer in asked.get("answers", [asked.get("span")]) if answer]
+            if answers and all(answer in text for answer in answers):
+                start = text.index(answers[0]) if text.count(answers[0]) == 1 else None
+                question = asked["question"].strip().rstrip(" ?/") + "?"
+                yield {"text": text, "question": question, "answers": answers, "start": start}
+
+
+def format_question_at_end(files: Sequence[File], _part: Part) -> Iterator[Record]:
+    """Passages whose last sentence is a question, with an answer that is right or wrong."""
+    for _, row in read_json_lines(files[0]):
+        premise, answer = written(row["premise"]).rstrip(), written(row["hypothesis"]).rstrip(".")
+        ends = [match.end() for match in re.finditer(r"[.!?][\"')]*\s+(?=[A-Z])", premise)]
+        if ends and premise.endswith("?") and (passage := premise[: ends[-1]].strip()):
+            yield {**row, "text": passage, "question": premise[ends[-1] :], "answer": answer}
+
+
+def format_tools(files: Sequence[File], _part: Part) -> Iterator[Record]:
+    """MetaTool: requests beside the file of tools; the row says which are shown, or they are drawn by its text."""
+    described: dict[str, str] = read_json_value(files[1])
+    names = sorted(described)
+    for _, row in read_json_lines(files[0]):
+        right = row["label"].split("+")
+        shown = row["tools"] if right == ["None"] else _shown(row["query"], right, names)
+        tools = [name for name in shown if name in described]
+        yield {
+            "query": row["query"].strip('"'),
+            "names": [name.replace("_", " ") for name in tools],
+            "descriptions": [described[name] for name in tools],
+            "flags": [name in right for name in tools],
+            "right": "none" if right == ["None"] else right[0].replace("_", " "),
+        }
+
+
+def _shown(query: str, right: Sequence[str], names: Sequence[str]) -> list[str]:
+    rng = random.Random(query)  # noqa: S311
+    shown = [*right, *(name for name in rng.sample(names, rng.randint(1, _TOOLS_SHOWN)) if name not in right)]
+    rng.shuffle(shown)
+    return shown
+
+
+def format_trees(files: Sequence[File], _part: Part) -> Iterator[Record]:
+    """EntailmentBank: sentences with ``sent2:`` between them."""
+    for _, row in read_json_lines(files[0]):
+        yield {**row, "premise": re.sub(r"\.?\s*sent\d+:\s*", ". ", row["premise"])}
+
+
+def format_turns(files: Sequence[File], _part: Part) -> Iterator[Record]:
+    """MuTual: tokenised dialogues of a man and a woman in lower case, with four replies."""
+    for _, row in read_json_lines(files[0]):
+        turns = re.split(r"\s*\b([mf]) : ", " " + row["dialogue"])
+        lines = [f"{who.upper()}: {_capital(said)}" for who, said in zip(turns[1::2], turns[2::2], strict=True)]
+        options = [_capital(re.sub(r"^[mf] : ", "", option)) for option in row["options"]]
+        yield {**row, "text": "\n".join(lines), "options": options}
+
+
+def _capital(text: str) -> str:
+    text = re.sub(r"\bi\b", "I", written(text))
+    return re.sub(r"(?:^|[.!?] )[a-z]", lambda match: match.group().upper(), text)

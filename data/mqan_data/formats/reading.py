@@ -12,62 +12,36 @@ from typing import Any
 from mqan_core.example import Choice, Example
 from mqan_data.errors import DatasetError, MissingFileError
 from mqan_data.files import find_file
-from mqan_data.formats import claims, decanlp, dialogues, layouts, records
-from mqan_data.formats.dataset_file import (
-    AnyPart,
-    ChoicesPart,
-    Dataset,
-    EverydayPart,
-    FactsPart,
-    Field,
-    FieldsPart,
-    Form,
-    LabelsPart,
-    Part,
-    QuestionsPart,
-    TaskPart,
-)
-from mqan_data.formats.records import DROPPED, TIMES, Record, as_text, pick
-from mqan_data.formats.rows import (
-    ChoiceRow,
-    EverydayRow,
-    FactRow,
-    FieldRow,
-    LabelRow,
-    Mention,
-    QuestionRow,
-    Row,
-    Verdict,
-)
-from mqan_data.formats.tokens import written
+from mqan_data.formats import dataset_file as parts
+from mqan_data.formats import decanlp, dialogues, layouts, records, rows
+from mqan_data.formats.records import DROPPED, TIMES, Record, as_text, pick, written
 
 _FORMATS: Mapping[str, Callable[..., Iterator[Record]]] = {
     name.removeprefix("format_"): reader
-    for module in (records, claims, decanlp, dialogues, layouts)
+    for module in (records, decanlp, dialogues, layouts)
     for name, reader in vars(module).items()
     if name.startswith("format_")
 }
 _GIVEN = frozenset({"label", "options"})  # names in templates that are filled in when a question is drawn
 _SPACES = re.compile(r"[ \t\xa0]+")
+_AS_JSON = {"True": "true", "False": "false"}
 
 
-def read_rows(data: Path, dataset: Dataset, part_name: str, split: str) -> Iterator[Row]:
+def read_rows(data: Path, dataset: parts.Dataset, part_name: str, split: str) -> Iterator[rows.Row]:
     """Yield the rows of a part of a dataset; nothing where the part has no files for the split."""
     part = dataset.parts[part_name]
     held_out = part.hold_out and not part.files.get("validation")
     source = "train" if held_out and split == "validation" else split
-    rows = _ROWS[type(part)](part, read_records(dataset.folder_in(data), part, source))
     with _fitting(f"{dataset.name}: part {part_name}, {split}"):
-        for row in rows:
-            if held_out and split in ("train", "validation"):
-                chosen = zlib.crc32(row.texts()[0].encode()) % part.hold_out == 0
-                if chosen != (split == "validation"):
-                    continue
-            yield row
+        for row in _ROWS[type(part)](part, read_records(dataset.folder_in(data), part, source)):
+            is_chosen = held_out and zlib.crc32(row.texts()[0].encode()) % part.hold_out == 0
+            if not held_out or split == "test" or is_chosen == (split == "validation"):
+                yield row
 
 
-def read_examples(folder: Path, task: TaskPart, split: str, dropped: Counter[str] | None = None) -> Iterator[Example]:
-    """Yield the examples of a task in the order of its files; see ``Task.read``."""
+def read_examples(
+    folder: Path, task: parts.TaskPart, split: str, dropped: Counter[str] | None = None
+) -> Iterator[Example]:
     dropped = Counter() if dropped is None else dropped
     with _fitting(f"{task.name}, {split}"):
         for row, record in enumerate(read_records(folder, task, split, dropped)):
@@ -83,18 +57,11 @@ def read_examples(folder: Path, task: TaskPart, split: str, dropped: Counter[str
                 if unknown:
                     raise DatasetError(f"{record['file']}:{values['line']}: unknown label {unknown[0]!r}.")
                 answers = [task.labels[answer] for answer in answers]
-            yield Example(
-                task.name,
-                task.id.format(**values),
-                context,
-                question,
-                tuple(answers),
-                record.get("start"),
-                record.get("reference"),
-            )
+            start, reference = record.get("start"), record.get("reference")
+            yield Example(task.name, task.id.format(**values), context, question, tuple(answers), start, reference)
 
 
-def read_records(folder: Path, part: Part, split: str, dropped: Counter[str] | None = None) -> Iterator[Record]:
+def read_records(folder: Path, part: parts.Part, split: str, dropped: Counter[str] | None = None) -> Iterator[Record]:
     """Yield the records of a split that ``keep`` keeps; count what the files hold but no record has, by reason."""
     if part.format not in _FORMATS:
         raise ValueError(f"There is no format {part.format!r}; there are {', '.join(sorted(_FORMATS))}.")
@@ -120,13 +87,8 @@ def read_records(folder: Path, part: Part, split: str, dropped: Counter[str] | N
                     yield whole
 
 
-def _tidy(record: Record, part: Part) -> None:
-    """Join lists of texts and tokens.
-
-    Options of all formats: names of columns with spaces between them, whose lists of texts are joined by a space
-    (``sentences``) or a line break (``lines``; ``<br>`` becomes one, too), or whose text has spaces between its tokens
-    (``tokenised``).
-    """
+def _tidy(record: Record, part: parts.Part) -> None:
+    """Join lists of texts and tokens, by the options that all formats have."""
     for name in part.options.get("sentences", "").split():
         record[name] = " ".join(record[name])
     for name in part.options.get("lines", "").split():
@@ -150,7 +112,7 @@ def _fitting(where: str) -> Iterator[None]:
         raise DatasetError(f"{where}: a row does not fit ({error!r}).") from error
 
 
-def _columns(forms: Iterable[Form]) -> list[str]:
+def _columns(forms: Iterable[parts.Form]) -> list[str]:
     templates = (t for form in forms for t in (form.text, *form.questions, *form.options, *form.yes_no, *form.negated))
     names = (name for template in templates for _, name, _, _ in Formatter().parse(template) if name)
     return [name for name in dict.fromkeys(names) if name not in _GIVEN]
@@ -165,7 +127,7 @@ def _value(record: Record, name: str) -> str:
     return clean(f"{{{name}}}".format(**record))
 
 
-def _label_rows(part: LabelsPart, records: Iterable[Record]) -> Iterator[LabelRow]:
+def _label_rows(part: parts.LabelsPart, records: Iterable[Record]) -> Iterator[rows.LabelRow]:
     columns = _columns(part.forms)
     group_of = {value: label for label, values in part.groups.items() for value in values}
     for record in records:
@@ -176,10 +138,10 @@ def _label_rows(part: LabelsPart, records: Iterable[Record]) -> Iterator[LabelRo
         unknown = [key for key in right if key not in part.labels]
         if unknown:
             raise ValueError(f"label {unknown[0]!r} is not among `labels`")
-        yield LabelRow({name: _value(record, name) for name in columns}, right)
+        yield rows.LabelRow({name: _value(record, name) for name in columns}, right)
 
 
-def _keys(part: LabelsPart, record: Record) -> list[str]:
+def _keys(part: parts.LabelsPart, record: Record) -> list[str]:
     if "{" not in part.label:
         found = pick(record, part.label)
         return [as_text(key) for key in found] if isinstance(found, list | tuple) else [as_text(found)]
@@ -188,22 +150,18 @@ def _keys(part: LabelsPart, record: Record) -> list[str]:
         return [str(round(float(text)))]
     if part.separator:
         return [key.strip() for key in text.split(part.separator) if key.strip()]
-    return [_written_label(text)]
+    return [_AS_JSON.get(text, text)]
 
 
-def _written_label(text: str) -> str:
-    return {"True": "true", "False": "false"}.get(text, text)
-
-
-def _field_rows(part: FieldsPart, records: Iterable[Record]) -> Iterator[FieldRow]:
+def _field_rows(part: parts.FieldsPart, records: Iterable[Record]) -> Iterator[rows.FieldRow]:
     dropped = set(part.drop)
     for number, record in enumerate(records):
-        scheme: Mapping[str, Field] = record.get("scheme", part.fields)
-        found: dict[str, list[Mention]] = {}
+        scheme: Mapping[str, parts.Field] = record.get("scheme", part.fields)
+        found: dict[str, list[rows.Mention]] = {}
         text = record["text"]
         for name, start, end in record.get("mentions", ()):
             if name not in dropped and text[start:end].strip():
-                found.setdefault(name, []).append(Mention(text[start:end], start))
+                found.setdefault(name, []).append(rows.Mention(text[start:end], start))
         unclear: set[str] = set()
         for name, values in record.get("values", {}).items():
             if name in dropped:
@@ -220,10 +178,10 @@ def _field_rows(part: FieldsPart, records: Iterable[Record]) -> Iterator[FieldRo
         can_be_refused = any(not field.only_filled for field in scheme.values())
         empty_stays = can_be_refused and number % 100 < 100 * part.keep_empty
         if scheme and (found or empty_stays) and text.strip():
-            yield FieldRow(text, {name: tuple(mentions) for name, mentions in found.items()}, scheme)
+            yield rows.FieldRow(text, {name: tuple(mentions) for name, mentions in found.items()}, scheme)
 
 
-def mention_of(text: str, value: str) -> Mention:
+def mention_of(text: str, value: str) -> rows.Mention:
     """Return a value as it stands in a text, at the last place where it stands as whole words."""
     folded, wanted = text.lower(), value.lower()
     start = folded.rfind(wanted) if wanted and len(folded) == len(text) else -1
@@ -232,12 +190,12 @@ def mention_of(text: str, value: str) -> Mention:
         if not (text[start - 1 : start].isalnum() and wanted[0].isalnum()) and not (
             text[end : end + 1].isalnum() and wanted[-1].isalnum()
         ):
-            return Mention(text[start:end], start)
+            return rows.Mention(text[start:end], start)
         start = folded.rfind(wanted, 0, end - 1)
-    return Mention(value, None)
+    return rows.Mention(value, None)
 
 
-def _choice_rows(part: ChoicesPart, records: Iterable[Record]) -> Iterator[ChoiceRow]:
+def _choice_rows(part: parts.ChoicesPart, records: Iterable[Record]) -> Iterator[rows.ChoiceRow]:
     columns = _columns(part.forms)
     for record in records:
         if len(part.choices) == 1 and "{" not in part.choices[0]:
@@ -255,24 +213,22 @@ def _choice_rows(part: ChoicesPart, records: Iterable[Record]) -> Iterator[Choic
             values = {name: _value(record, name) for name in columns}
             meanings = map(clean, pick(record, part.descriptions)) if part.descriptions else ()
             described = dict(zip(options, meanings, strict=bool(part.descriptions)))
-            yield ChoiceRow(values, tuple(options[place] for place in kept), tuple(dict.fromkeys(places)), described)
+            offered = tuple(options[place] for place in kept)
+            yield rows.ChoiceRow(values, offered, tuple(dict.fromkeys(places)), described)
 
 
-def _right(part: ChoicesPart, given: str, options: tuple[str, ...]) -> tuple[int, ...]:
-    if given in part.keys:
-        place = part.keys.index(given)
-        if place >= len(options):
-            raise ValueError(f"answer {given!r} is not among the choices")
-        return (place,)
-    if given == "none":
-        return ()
-    folded = [option.casefold() for option in options]
-    if given.casefold() not in folded:
+def _right(part: parts.ChoicesPart, given: str, options: tuple[str, ...]) -> tuple[int, ...]:
+    keys, wanted = list(part.keys), given
+    if given not in keys:
+        if given == "none":
+            return ()
+        keys, wanted = [option.casefold() for option in options], given.casefold()
+    if wanted not in keys[: len(options)]:
         raise ValueError(f"answer {given!r} is not among the choices {options}")
-    return (folded.index(given.casefold()),)
+    return (keys.index(wanted),)
 
 
-def _question_rows(part: QuestionsPart, records: Iterable[Record]) -> Iterator[QuestionRow]:
+def _question_rows(part: parts.QuestionsPart, records: Iterable[Record]) -> Iterator[rows.QuestionRow]:
     for record in records:
         answers = _texts(record, part.answers)
         start = pick(record, part.start) if part.start and answers else None
@@ -281,32 +237,31 @@ def _question_rows(part: QuestionsPart, records: Iterable[Record]) -> Iterator[Q
         if part.joined:
             answers = (", ".join(dict.fromkeys(answers)),) if answers else ()
         if text and questions:
-            yield QuestionRow(text, questions, answers, start if answers else None)
+            yield rows.QuestionRow(text, questions, answers, start if answers else None)
 
 
-def _everyday_rows(_part: EverydayPart, records: Iterable[Record]) -> Iterator[EverydayRow]:
+def _everyday_rows(_part: parts.EverydayPart, records: Iterable[Record]) -> Iterator[rows.EverydayRow]:
     for record in records:
         labels: Any = record.get("labels", record.get("levels", ()))
         meanings = record.get("descriptions", {})
         given: Any = record["answers"] if "answers" in record else record["answer"]
         answers: list[str] = given if isinstance(given, list) else [] if given in (None, "unknown") else [given]
-        yield EverydayRow(
-            record["text"],
-            record["kind"],
-            record["name" if record["kind"] == "field" else "question"],
-            tuple(answers),
-            tuple(Choice(label, meanings.get(label, "")) for label in labels),
-            record.get("type", ""),
-            _places(record["text"], record.get("evidence", []), is_clean=False) or (),
-            record["facts"],
+        text, kind = record["text"], record["kind"]
+        asked = record["name" if kind == "field" else "question"]
+        choices = tuple(Choice(label, meanings.get(label, "")) for label in labels)
+        evidence = _places(text, record.get("evidence", []), is_clean=False) or ()
+        yield rows.EverydayRow(
+            text, kind, asked, tuple(answers), choices, record.get("type", ""), evidence, record["facts"]
         )
 
 
-def _fact_rows(part: FactsPart, records: Iterable[Record]) -> Iterator[FactRow]:
-    meanings: list[tuple[tuple[str, ...], Verdict]] = [(part.yes, "yes"), (part.no, "no"), (part.unknown, "unknown")]
-    verdict_of = {key: verdict for keys, verdict in meanings for key in keys}
+def _fact_rows(part: parts.FactsPart, records: Iterable[Record]) -> Iterator[rows.FactRow]:
+    verdict_of: dict[str, rows.Verdict] = dict.fromkeys(part.yes, "yes")
+    verdict_of.update(dict.fromkeys(part.no, "no"))
+    verdict_of.update(dict.fromkeys(part.unknown, "unknown"))
     for record in records:
-        key = _written_label(part.label.format(**record).strip())
+        key = part.label.format(**record).strip()
+        key = _AS_JSON.get(key, key)
         if key in part.drop:
             continue
         if key not in verdict_of:
@@ -316,7 +271,7 @@ def _fact_rows(part: FactsPart, records: Iterable[Record]) -> Iterator[FactRow]:
         if text and " " in asked:
             evidence = _places(text, pick(record, part.evidence)) if part.evidence else None
             known = None if verdict_of[key] == "unknown" else evidence
-            yield FactRow(text, asked, verdict_of[key], known, bool(part.question))
+            yield rows.FactRow(text, asked, verdict_of[key], known, bool(part.question))
 
 
 def _places(text: str, passages: Any, *, is_clean: bool = True) -> tuple[tuple[int, int], ...] | None:
@@ -336,11 +291,11 @@ def _texts(record: Record, template: str) -> tuple[str, ...]:
     return tuple(clean(entry) for entry in pick(record, template))
 
 
-_ROWS: Mapping[type[AnyPart], Callable[[Any, Iterable[Record]], Iterator[Row]]] = {
-    LabelsPart: _label_rows,
-    FieldsPart: _field_rows,
-    ChoicesPart: _choice_rows,
-    QuestionsPart: _question_rows,
-    FactsPart: _fact_rows,
-    EverydayPart: _everyday_rows,
+_ROWS: Mapping[type[parts.AnyPart], Callable[[Any, Iterable[Record]], Iterator[rows.Row]]] = {
+    parts.LabelsPart: _label_rows,
+    parts.FieldsPart: _field_rows,
+    parts.ChoicesPart: _choice_rows,
+    parts.QuestionsPart: _question_rows,
+    parts.FactsPart: _fact_rows,
+    parts.EverydayPart: _everyday_rows,
 }

@@ -15,12 +15,17 @@ from xml.etree import ElementTree
 
 from mqan_data.files import File, malformed, read_json_lines, read_lines
 from mqan_data.formats.dataset_file import Part
-from mqan_data.formats.tokens import join_tokens
 
 Record = dict[str, Any]
-DROPPED: Final = "(dropped)"
-"""Key of a record: why something was left out; ``TIMES`` how often, if not once. Nothing else may be in it."""
-TIMES: Final = "(times)"
+DROPPED: Final = "(dropped)"  # key of a record: why something was left out; nothing else may be in it
+TIMES: Final = "(times)"  # beside it: how often, if not once
+_NO_SPACE_BEFORE = frozenset((
+    ".", ",", ";", ":", "!", "?", ")", "]", "}", "%", "'s", "'S", "n't", "'re", "'ve", "'ll", "'d", "'m", "''",
+    "\u201d", "...",
+))  # fmt: skip
+_NO_SPACE_BEHIND = frozenset(["(", "[", "{", "$", "#", "``", "“", "£", "€"])
+_WRITTEN = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}", "``": '"', "''": '"'}
+_QUOTE = '"'
 
 
 def pick(record: Any, path: str) -> Any:
@@ -50,20 +55,18 @@ def format_csv(files: Sequence[File], part: Part) -> Iterator[Record]:
     rows = csv.reader(lines, delimiter=part.options.get("delimiter", ","))
     header = [] if part.columns and part.options.get("header") != "skip" else next(rows, [])
     columns = list(part.columns) or header
-    for row in rows:
-        if part.options.get("extra") == "ignore":
-            row = row[: len(columns)]
-        if row and len(row) != len(columns):
-            raise malformed(files[0], rows.line_num, f"expected {len(columns)} columns, found {len(row)}.")
-        if row:
-            yield dict(zip(columns, row, strict=True))
+    for row in filter(None, rows):
+        cells = row[: len(columns)] if part.options.get("extra") == "ignore" else row
+        if len(cells) != len(columns):
+            raise malformed(files[0], rows.line_num, f"expected {len(columns)} columns, found {len(cells)}.")
+        yield dict(zip(columns, cells, strict=True))
 
 
 def format_tsv(files: Sequence[File], part: Part) -> Iterator[Record]:
-    """Tab-separated lines without quoting; ``line`` is the number of each."""
+    """Lines without quoting, separated by tabs or the option ``delimiter``; ``line`` is the number of each."""
     columns = list(part.columns)
     for number, line in read_lines(files[0]):
-        cells = line.split("\t")
+        cells = line.split(part.options.get("delimiter", "\t"))
         if not columns:
             columns = cells
         elif number == 1 and part.options.get("header") == "skip":
@@ -82,10 +85,7 @@ def format_jsonl(files: Sequence[File], _part: Part) -> Iterator[Record]:
 
 @lru_cache(maxsize=2)  # parts of a dataset often read the same files
 def read_json_value(file: File) -> Any:
-    """Return the value of a JSON file, or that of its key.
-
-    It is kept until ``read_json_value.cache_clear()``, and must not be changed.
-    """
+    """Return the value of a JSON file, or that of its key; it must not be changed."""
     text = "\n".join(line for _, line in read_lines(file))
     try:
         value = json.loads(text)
@@ -120,12 +120,33 @@ def format_xml(files: Sequence[File], part: Part) -> Iterator[Record]:
 
 
 def read_xml(file: File) -> ElementTree.Element:
-    """Return the root of an XML file of a dataset, packed or not."""
     text = "\n".join(line for _, line in read_lines(file))
     try:
         return ElementTree.fromstring(text)  # noqa: S314
     except ElementTree.ParseError as error:
         raise malformed(file, error.position[0], f"not XML: {error}.") from error
+
+
+def join_tokens(tokens: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
+    """Return the text and, for each token, where it begins and ends in code points."""
+    text = ""
+    spans: list[tuple[int, int]] = []
+    open_quote = False
+    glued = True  # whether the next token stands directly behind the last one
+    for token in tokens:
+        is_quote, written = token == _QUOTE, _WRITTEN.get(token, token)
+        if not glued and not {token, written} & _NO_SPACE_BEFORE and not (is_quote and open_quote):
+            text += " "
+        spans.append((len(text), len(text) + len(written)))
+        text += written
+        glued = bool({token, written} & _NO_SPACE_BEHIND) or (is_quote and not open_quote)
+        open_quote ^= is_quote
+    return text, spans
+
+
+def written(text: str) -> str:
+    """Return a text that has spaces between its tokens as it would be written."""
+    return join_tokens(text.split())[0].replace("``", '"').replace("''", '"')
 
 
 def tagged(tokens: Sequence[str], tags: Sequence[str]) -> Record:
@@ -149,10 +170,10 @@ def entities_of(tags: Sequence[str]) -> list[tuple[str, int, int]]:
 
 def format_conll(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """A token a line with its tag last, a blank line after each sentence."""
-    lines = ((line.strip() != "" and not line.startswith("-DOCSTART-"), line) for _, line in read_lines(files[0]))
-    for is_sentence, group in groupby(lines, lambda pair: pair[0]):
+    lines = ("" if line.startswith("-DOCSTART-") else line for _, line in read_lines(files[0]))
+    for is_sentence, group in groupby(map(str.split, lines), bool):
         if is_sentence:
-            cells = [line.split() for _, line in group]
+            cells = list(group)
             yield tagged([row[0] for row in cells], [row[-1] for row in cells])
 
 

@@ -44,8 +44,6 @@ class FieldRow:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceRow:
-    """A question with answers to choose from."""
-
     values: Mapping[str, str]  # by column; what the templates of the part name
     options: tuple[str, ...]
     right: tuple[int, ...]  # places in ``options``; empty where none of them is
@@ -57,8 +55,6 @@ class ChoiceRow:
 
 @dataclass(frozen=True, slots=True)
 class QuestionRow:
-    """A question on a text, in one or several wordings."""
-
     text: str
     questions: tuple[str, ...]
     answers: tuple[str, ...]  # all of them right; none where the text does not say

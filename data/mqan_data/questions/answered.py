@@ -73,7 +73,9 @@ def _said(asked: str, answer: str) -> list[str] | None:
         return None
     if match["preposition"]:
         place = _after_noun(rest) if word in ("what", "which") else 0
-        return None if place is None else _with_adjunct(rest[place:], _headed(match["preposition"].lower(), answer))
+        head = f"{match['preposition'].lower()} "
+        headed = answer if answer.casefold().startswith(head) else head + _within(answer)
+        return None if place is None else _with_adjunct(rest[place:], headed)
     if word == "when":
         return _with_adjunct(rest, _when(answer))
     if word in ("what", "which") and rest[0] in ("year", "century", "month", "day", "date"):
@@ -115,7 +117,6 @@ def _is_verbal(rest: list[str]) -> bool:
 
 
 def _subject_or_object(word: str, rest: list[str], answer: str) -> list[str] | None:
-    """Return the statement of a question whose answer is the subject or an object of its verb."""
     verb, behind = rest[0], rest[1:]
     if _KEPT.match(answer) or not behind or _is_no_noun(answer) or "happen" in " ".join(rest):
         return None
@@ -133,18 +134,13 @@ def _subject_or_object(word: str, rest: list[str], answer: str) -> list[str] | N
     if split is not None and (behind[split] in _NAMING or (word == "what" and behind[split].endswith("ing"))):
         return [*behind[:split], verb, behind[split], _within(answer), *behind[split + 1 :]]
     if word == "what":
-        is_sure = _opens_noun(behind) and (split is not None or not _may_hide_participle(behind))
+        is_noun = behind[0] in w.DETERMINERS or not behind[0].islower() or behind[0].endswith("s")
+        is_sure = len(behind) > 1 and is_noun and (split is not None or not _may_hide_participle(behind))
         return [*behind, verb, _within(answer)] if is_sure else None
     return [answer, *rest] if behind[0] in w.DETERMINERS or behind[0].endswith("'s") else None
 
 
-def _opens_noun(words: list[str]) -> bool:
-    is_noun = words[0] in w.DETERMINERS or not words[0].islower() or words[0].endswith(("s", "'s"))
-    return is_noun and len(words) > 1
-
-
 def _is_no_noun(answer: str) -> bool:
-    """Return whether an answer begins with a verb or is a clause of its own."""
     first, *more = answer.split()
     clause = any(word in w.BE | w.HAVE | w.MODALS for word in more) or first.lower() in w.NOMINATIVES - {"it"}
     verbal = first.islower() and (first in w.participles() or first in w.verbs() - w.NOUN_VERBS or first == "to")
@@ -166,7 +162,6 @@ def _follows_verb(verb: str, word: str) -> bool:
 
 
 def _participle(words: list[str]) -> int | None:
-    """Return where a participle follows a subject."""
     for place in range(1, len(words)):
         word = words[place]
         if words[place - 1] in w.DETERMINERS | w.PREPOSITIONS | {"most", "very", "and", "or"}:
@@ -238,7 +233,6 @@ def _with_object(said: _Verbal | None, answer: str) -> list[str] | None:
 
 
 def _with_adjunct(words: list[str], adjunct: str, *, is_place: bool = False) -> list[str] | None:
-    """Return the statement of a question for a time, a place, or what a preposition stands before."""
     found = _verbal(words) if adjunct and len(words) > 1 and words[0] in w.AUXILIARIES else None
     if found is None or found.subject[0] in ("there", "it") or found.base == "do":
         return None
@@ -270,13 +264,8 @@ def _counted(rest: list[str], answer: str) -> list[str] | None:
 
 
 def _within(answer: str) -> str:
-    """Return an answer as it is written within a sentence."""
     first, _, more = answer.partition(" ")
     return f"{first.lower()} {more}" if more and first in ("The", "A", "An", "His", "Her", "Its", "Their") else answer
-
-
-def _headed(preposition: str, answer: str) -> str:
-    return answer if answer.casefold().startswith(f"{preposition} ") else f"{preposition} {_within(answer)}"
 
 
 def _when(answer: str) -> str:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,6 +20,8 @@ _MARKS = (
     tuple(f"{n}. " for n in range(1, 41)),
     (*(f"{letter}) " for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"), *("",) * 14),
 )
+
+_WORDINGS: Mapping[str, list[str]] = read_yaml(Path(__file__).with_name("wordings.yaml"))
 
 YES_NO = ("yes", "no")
 TRUE_FALSE = ("true", "false")
@@ -72,16 +73,14 @@ def ask_among(
     return ask(context, with_options(rng, question, items), answers)
 
 
-@cache
 def wordings(name: str) -> tuple[str, ...]:
     """Return the templates of a name; none where ``wordings.yaml`` has none."""
-    return tuple(_wordings().get(name, ()))
+    return tuple(_WORDINGS.get(name, ()))
 
 
-@cache
-def _wordings() -> dict[str, list[str]]:
-    found: dict[str, list[str]] = read_yaml(Path(__file__).with_name("wordings.yaml"))
-    return found
+def word_sets(name: str) -> list[list[str]]:
+    """Return sets of words that take the place of others, which have slashes between them in the file."""
+    return [words.split(" / ") for words in _WORDINGS[name]]
 
 
 def worded(rng: np.random.Generator, name: str, /, **values: str) -> str:
@@ -89,7 +88,6 @@ def worded(rng: np.random.Generator, name: str, /, **values: str) -> str:
 
 
 def one_of(rng: np.random.Generator, items: Sequence[T]) -> T:
-    """Return one of several, all as likely."""
     return items[int(rng.integers(len(items)))]
 
 
@@ -148,5 +146,4 @@ def fitted(template: str, values: Mapping[str, str]) -> str:
 
 
 def article(noun: str) -> str:
-    """Return the article of a noun that a text has not named yet."""
     return "an" if noun[:1].lower() in "aeiou" else "a"

@@ -37,10 +37,7 @@ def draw(row: ChoiceRow, part: ChoicesPart, rng: np.random.Generator) -> Example
 
 
 def draw_of_another(row: ChoiceRow, other: ChoiceRow, part: ChoicesPart, rng: np.random.Generator) -> Example | None:
-    """Ask a question of the text of another row, which does not say; None where that cannot be done.
-
-    Without its choices only where it is asked without them of its own text, too: "What does the man mean?" fits others.
-    """
+    """Ask a question of the text of another row, which does not say; None where that cannot be done."""
     form = q.one_of(rng, part.forms)
     template = q.one_of(rng, form.questions)
     text = q.with_text_of(form.text, row.values, other.values) if "{" in template else None
@@ -48,7 +45,7 @@ def draw_of_another(row: ChoiceRow, other: ChoiceRow, part: ChoicesPart, rng: np
         return None
     question, options = q.fitted(template, row.values), q.shuffled(rng, row.options)
     style = rng.random()
-    if style < 0.3 and part.quoted:
+    if style < 0.3 and part.quoted:  # else others fit without choices, too: "What does the man mean?"
         return q.ask(text, question, ())
     if style < 0.5 and _can_be_named(row, options):
         return q.ask(text, q.with_options(rng, question, [option.rstrip(".") for option in options]), ())
@@ -56,7 +53,6 @@ def draw_of_another(row: ChoiceRow, other: ChoiceRow, part: ChoicesPart, rng: np
 
 
 def canonical(row: ChoiceRow, part: ChoicesPart, _rng: object = None) -> Example:
-    """Return the first wording with all answers as choices."""
     form, answers = part.forms[0], [row.options[place] for place in row.right]
     question, choices = q.fitted(form.questions[0], row.values), _as_choices(row.options, row)
     return q.ask(q.filled(form.text, row.values), question, answers, choices=choices, multiple=bool(part.flags))

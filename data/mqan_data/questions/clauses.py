@@ -24,6 +24,7 @@ _PARTICIPLE = re.compile(r"\w+(?:ed|en|wn|ght|ung|elt)$")
 _FRONT = re.compile(r"^(?:In|On|At|During|By|Since|After|Before) [^,]{1,40}$")
 _QUANTIFIED = w.listed("quantified")
 _JOINING = {"and", "or", "but", "because", "if", "unless"}
+_PRONOUNS = {"this", "that", "these", "those", "both", "all", "each"}  # among the determiners
 _NOT_DENIED = {"may", "might", "must", "should", "shall"}  # "may not" does not deny "may"
 
 
@@ -44,7 +45,9 @@ def question_of(statement: str) -> str | None:
     'Did the two dogs run home?'
     """
     front, _, behind = re.sub(r" ([,.])", r"\1", statement.strip()).partition(", ")
-    if _FRONT.match(front) and behind and "," not in behind and not any(map(_looks_finite, front.split())):
+    words = [bare_of(word) for word in front.split()]
+    has_verb = not w.AUXILIARIES.isdisjoint(words) or any(w.base_of_past(word) is not None for word in words)
+    if _FRONT.match(front) and behind and "," not in behind and not has_verb:
         is_name = behind.split()[0].lower() not in w.DETERMINERS
         question = question_of(behind if is_name else behind[:1].upper() + behind[1:])
         return None if question is None else f"{question.rstrip('?')} {front[:1].lower()}{front[1:]}?"
@@ -137,13 +140,7 @@ def _after_adverbs(words: list[str], place: int) -> str:
     return bare_of(words[place]) if place < len(words) else ""
 
 
-def _looks_finite(word: str) -> bool:
-    word = bare_of(word)
-    return word in w.AUXILIARIES or w.base_of_past(word) is not None
-
-
 def _clause_of(statement: str) -> Clause | None:
-    """Return a statement as its clause; None where the rules are not sure of it."""
     words = _words_of(statement)
     first = bare_of(words[0]) if words else ""
     if words is None or not 1 < len(words) <= _MOST_WORDS or first in _NOT_FIRST or words[0].endswith("ly,"):
@@ -183,17 +180,8 @@ def _around(words: list[str], place: int) -> Clause | None:
     return Clause(subject, "", base, helper, rest)
 
 
-def _before(words: list[str], place: int) -> str:
-    """Return the word before a place, or the one before that where it is an adverb."""
-    before = words[place - 1] if place else ""
-    return words[place - 2] if before.endswith("ly") and place > 1 else before
-
-
 def _joined(rest: list[str], *, is_inflected: bool = False) -> bool:
-    """Return whether a second finite verb stands after "and" or a comma, in no clause of its own.
-
-    Beside a verb that ``is_inflected`` every such form after "and" may be one.
-    """
+    """Return whether a second finite verb, after an inflected one any such form, stands after "and" or a comma."""
     armed = False
     for place, word in enumerate(rest):
         bare, following = bare_of(word), rest[place + 1] if place + 1 < len(rest) else ""
@@ -205,7 +193,9 @@ def _joined(rest: list[str], *, is_inflected: bool = False) -> bool:
         if bare == "but" and not {"not", "also", *w.PREPOSITIONS} & set(rest[max(place - 9, 0) : place + 2]):
             return True
         if armed and word == bare:
-            before, third = _before(rest, place), w.base_of_third(bare)
+            before, third = rest[place - 1] if place else "", w.base_of_third(bare)
+            if before.endswith("ly") and place > 1:
+                before = rest[place - 2]
             is_past = w.base_of_past(bare) is not None or bare.endswith("ed")
             if before in w.CONJUNCTIONS or before.endswith(","):
                 joins = is_past and (is_inflected or following in w.DETERMINERS | w.OBJECTS)
@@ -219,7 +209,6 @@ def _joined(rest: list[str], *, is_inflected: bool = False) -> bool:
 
 
 def bare_of(word: str) -> str:
-    """Return a word in small letters without marks around it."""
     return word.lower().strip(",()")
 
 
@@ -258,7 +247,8 @@ def _finite_place(words: list[str]) -> int | None:
         boundary = bare in w.SUBORDINATORS or (bare in w.NOMINATIVES and not after_preposition)
         if boundary or (found is not None and (before.endswith(",") or bare in w.CONJUNCTIONS)):
             break
-        if _is_auxiliary(word, clean_before):
+        is_modal = word in w.MODALS and (clean_before in _PRONOUNS or clean_before not in w.DETERMINERS)
+        if is_modal or (word in w.BE | w.HAVE | w.DO and clean_before not in w.MODALS | {"to"}):
             return place if found is None else None
         if _can_be_finite(words, place, clean_before):
             if found is not None:
@@ -278,14 +268,7 @@ def _finite_after_pronoun(words: list[str]) -> int | None:
     return None
 
 
-def _is_auxiliary(word: str, before: str) -> bool:
-    if word in w.BE | w.HAVE | w.DO:
-        return before not in w.MODALS | {"to"}
-    return word in w.MODALS and before not in w.DETERMINERS - {"this", "that", "these", "those", "both", "all", "each"}
-
-
 def _base_of(word: str) -> str:
-    """Return the first form of a verb; other words as they are."""
     return w.base_of_past(word) or w.base_of_third(word) or word
 
 
@@ -305,7 +288,6 @@ def _can_be_finite(words: list[str], place: int, before: str) -> bool:
 
 
 def _is_clear(words: list[str], place: int) -> bool:
-    """Return whether the one word that may be the verb is it."""
     word = words[place]
     following = bare_of(words[place + 1]) if place + 1 < len(words) else ""
     if any(part.endswith("ing") and bare_of(part)[:-3] in w.verbs() for part in words[1:place]):

@@ -6,7 +6,6 @@ steps: who answers the one ought to answer the other alike, with probabilities t
 
 import re
 from collections.abc import Sequence
-from typing import Final
 
 import numpy as np
 
@@ -20,11 +19,6 @@ _ABOUT_ONE, _IN_TEXT, _DROPPED = 0.15, 0.1, 0.25  # shares of the questions with
 _NONE_NAMED = 0.35  # share of the questions of which no label is right that offer "none of these"
 _NAME = re.compile(r"[a-z][a-z0-9' -]*")
 _MOST_AT_ONCE = 6  # questions that are asked as the labels of one
-_FLIPPED: Final = {"yes": "no", "no": "yes", "unknown": "unknown"}
-_TWO_WORDS: Final = (
-    *(("it is so", "it is not so"), ("true", "false"), ("right", "wrong"), ("correct", "incorrect"), ("y", "n")),
-    *(("applies", "does not apply"), ("given", "not given"), ("A", "B"), ("0", "1")),
-)
 
 
 def draw(row: EverydayRow, _part: object, rng: np.random.Generator) -> Example:
@@ -35,10 +29,8 @@ def draw(row: EverydayRow, _part: object, rng: np.random.Generator) -> Example:
         case "yes_no":
             evidence = row.evidence if row.answers else None
             return facts.draw(FactRow(row.text, row.question, _verdict(row), evidence, is_question=True), None, rng)
-        case "free":
-            return _quoted(row, row.question)
-        case "field":
-            return _quoted(row, _of_field(row, rng))
+        case "free" | "field":
+            return _quoted(row, row.question if row.kind == "free" else _of_field(row, rng))
         case "several":
             return _several(row, rng)
         case _:
@@ -46,7 +38,6 @@ def draw(row: EverydayRow, _part: object, rng: np.random.Generator) -> Example:
 
 
 def canonical(row: EverydayRow, _part: object = None, _rng: object = None) -> Example:
-    """Return a question in its own words with all of its labels."""
     if row.kind in ("free", "field"):
         return _quoted(row, row.question if row.kind == "free" else f"What is the {row.question}?")
     choices = q.YES_NO if row.kind == "yes_no" else row.choices
@@ -117,7 +108,6 @@ def _several(row: EverydayRow, rng: np.random.Generator) -> Example:
 
 
 def ask_derived(row: EverydayRow, rng: np.random.Generator) -> Example | None:
-    """Draw a question that is made of a person's; None where nothing follows from that."""
     if row.kind == "yes_no":
         draws = (_opposite, _opposite, _certain, _together, _together, _in_two_words, _which, _which, _which)
         return q.one_of(rng, draws)(row, rng)
@@ -130,9 +120,8 @@ def ask_derived(row: EverydayRow, rng: np.random.Generator) -> Example | None:
 
 def _fact(row: EverydayRow, asked: str, verdict: str, *, keeps_evidence: bool = True) -> Example:
     evidence = row.evidence if verdict != "unknown" and keeps_evidence and row.answers else None
-    return q.ask(
-        row.text, asked, () if verdict == "unknown" else (verdict,), choices=q.YES_NO, evidence=evidence or None
-    )
+    answers = () if verdict == "unknown" else (verdict,)
+    return q.ask(row.text, asked, answers, choices=q.YES_NO, evidence=evidence or None)
 
 
 def _verdict(row: EverydayRow) -> Verdict:
@@ -140,7 +129,7 @@ def _verdict(row: EverydayRow) -> Verdict:
 
 
 def _opposite(row: EverydayRow, rng: np.random.Generator) -> Example:
-    return _fact(row, q.worded(rng, "opposite", q=row.question), _FLIPPED[_verdict(row)])
+    return _fact(row, q.worded(rng, "opposite", q=row.question), facts.OTHER_WAY[_verdict(row)])
 
 
 def _certain(row: EverydayRow, rng: np.random.Generator) -> Example:
@@ -169,7 +158,7 @@ def _together(row: EverydayRow, rng: np.random.Generator) -> Example | None:
         return "unknown" if len(verdicts) - verdicts.count("no") >= number else "no"
 
     every, some = at_least(len(asked)), at_least(1)
-    forms = [("all", every), ("any", some), ("not_all", _FLIPPED[every]), ("none", _FLIPPED[some])]
+    forms = [("all", every), ("any", some), ("not_all", facts.OTHER_WAY[every]), ("none", facts.OTHER_WAY[some])]
     name, verdict = q.one_of(rng, [*forms, ("two", at_least(2))] if len(asked) > 2 else forms)
     listed = " ".join(f"({number}) {question}" for number, (question, _) in enumerate(asked, start=1))
     return _fact(row, q.worded(rng, name, list=listed), verdict, keeps_evidence=False)
@@ -188,7 +177,7 @@ def _which(row: EverydayRow, rng: np.random.Generator) -> Example | None:
 
 def _in_two_words(row: EverydayRow, rng: np.random.Generator) -> Example:
     """Ask for yes or no in other words, with and without what they stand for."""
-    words = q.one_of(rng, _TWO_WORDS)
+    words = q.one_of(rng, q.word_sets("two_words"))
     meanings = q.YES_NO if rng.random() < 0.5 else ("the answer is yes", "the answer is no")
     if len(words[0]) > 1 and rng.random() >= 0.4:  # no codes, so they need not be described
         meanings = ("", "")
@@ -209,9 +198,8 @@ def _step(row: EverydayRow, rng: np.random.Generator) -> Example:
 
 def _other(row: EverydayRow, rng: np.random.Generator) -> Example:
     wrong = [choice.label for choice in row.choices if choice.label not in row.answers]
-    label = row.answers[0] if rng.random() < 0.5 else q.one_of(rng, wrong)
-    is_right = label == row.answers[0]
-    asked = q.worded(rng, "other", q=row.question, label=label)
+    is_right = rng.random() < 0.5
+    asked = q.worded(rng, "other", q=row.question, label=row.answers[0] if is_right else q.one_of(rng, wrong))
     return _fact(row, asked, "no" if is_right else "yes", keeps_evidence=is_right)
 
 

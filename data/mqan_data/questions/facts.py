@@ -8,7 +8,7 @@ import numpy as np
 
 from mqan_core.example import Choice, Example
 from mqan_data.formats.rows import FactRow, Verdict
-from mqan_data.questions.asked import TRUE_FALSE, YES_NO, ask, one_of, shuffled, worded, wordings
+from mqan_data.questions.asked import TRUE_FALSE, YES_NO, ask, one_of, shuffled, word_sets, worded, wordings
 from mqan_data.questions.clauses import question_of, question_without_denial
 from mqan_data.questions.words import lowered
 
@@ -17,14 +17,9 @@ _NATURAL = 0.55  # share of the statements that are turned into a question, wher
 _NEGATED = 0.15  # of the others, share that is asked the other way round
 _LONG = 200  # characters of a statement that is not put into a sentence
 
-_IN_WORDS: Final = (  # for true, false and open
-    *(("true", "false", "unknown"), ("true", "false", "unknown"), ("true", "false", "not given")),
-    *(("confirmed", "denied", "open"), ("correct", "incorrect", "not mentioned")),
-    *(("supported", "refuted", "not enough information"), ("right", "wrong", "cannot tell")),
-)
 _MEANINGS: Final = ("the text says so", "the text says otherwise", "the text does not say whether it is so")
 
-_OTHER_WAY: Final[Mapping[Verdict, Verdict]] = {"yes": "no", "no": "yes", "unknown": "unknown"}
+OTHER_WAY: Final[Mapping[str, Verdict]] = {"yes": "no", "no": "yes", "unknown": "unknown"}
 
 _SEVERAL = re.compile(r"[.!?;][\"')\]]*\s")
 _VERB = re.compile(r"\b(?:is|are|was|were|am|do|does|did|has|have|had|can|could|will|would|must|\w+ed|\w+[^s\W]s)\b")
@@ -46,7 +41,6 @@ def draw_of_another(row: FactRow, other: FactRow, _part: object, rng: np.random.
 
 
 def canonical(row: FactRow, _part: object, _rng: object) -> Example:
-    """Return the first wording with yes and no to choose from."""
     asked = _as_question(row.asked) if row.is_question else _said("is_true", "is_true_quoted", row)[0]
     answers = () if row.verdict == "unknown" else (row.verdict,)
     return ask(row.text, asked, answers, choices=YES_NO, evidence=row.evidence)
@@ -59,7 +53,7 @@ def _drawn(text: str, row: FactRow, verdict: Verdict, rng: np.random.Generator) 
     if style < _TRUE_FALSE and not row.is_question:
         asked, words = one_of(rng, _said("true_or_false", "true_or_false", row)), TRUE_FALSE
     elif style < _TRUE_FALSE + _THREE and not row.is_question and rng.random() < 0.5:
-        asked, words = one_of(rng, _said("check", "check", row)), one_of(rng, _IN_WORDS)
+        asked, words = one_of(rng, _said("check", "check", row)), one_of(rng, word_sets("three_words"))
     else:
         asked, verdict = _asked(row, verdict, rng)
         if style < _TRUE_FALSE + _THREE:
@@ -67,7 +61,10 @@ def _drawn(text: str, row: FactRow, verdict: Verdict, rng: np.random.Generator) 
         elif style < _TRUE_FALSE + _THREE + _FREE:
             asked += one_of(rng, ("", "", "", " Yes or no?", " Answer yes or no."))
             return ask(text, asked, _answer(words, verdict), evidence=evidence)
-    return ask(text, asked, _answer(words, verdict), choices=_offered(words, rng), evidence=evidence)
+    described = len(words) == len(_MEANINGS) and rng.random() < 0.15
+    choices = [Choice(word, meaning if described else "") for word, meaning in zip(words, _MEANINGS, strict=False)]
+    choices = choices if rng.random() < 0.5 else shuffled(rng, choices)
+    return ask(text, asked, _answer(words, verdict), choices=choices, evidence=evidence)
 
 
 def _answer(words: Sequence[str], verdict: Verdict) -> tuple[str, ...]:
@@ -75,30 +72,19 @@ def _answer(words: Sequence[str], verdict: Verdict) -> tuple[str, ...]:
     return tuple(words[("yes", "no", "unknown").index(verdict) :][:1])
 
 
-def _offered(words: Sequence[str], rng: np.random.Generator) -> list[Choice]:
-    described = len(words) == len(_MEANINGS) and rng.random() < 0.15
-    choices = [Choice(word, meaning if described else "") for word, meaning in zip(words, _MEANINGS, strict=False)]
-    return choices if rng.random() < 0.5 else shuffled(rng, choices)
-
-
 def _asked(row: FactRow, verdict: Verdict, rng: np.random.Generator) -> tuple[str, Verdict]:
     """Return a wording, and what the text makes of that."""
     if row.is_question:
         return _question(row.asked, rng), verdict
-    question, meant = _natural(row.asked, verdict) if rng.random() < _NATURAL else (None, verdict)
-    if question:
-        return _question(question, rng), meant
+    if rng.random() < _NATURAL:
+        if (question := question_without_denial(row.asked)) is not None:
+            return _question(question, rng), OTHER_WAY[verdict]
+        if not _NEGATION.search(row.asked) and (question := question_of(row.asked)) is not None:
+            return _question(question, rng), verdict
     if rng.random() < _NEGATED:
-        return one_of(rng, _said("is_false", "is_false_quoted", row)), _OTHER_WAY[verdict]
+        return one_of(rng, _said("is_false", "is_false_quoted", row)), OTHER_WAY[verdict]
     templates = "is_true" if _NEGATION.search(row.asked) else "is_true_spoken"
     return one_of(rng, _said(templates, "is_true_quoted", row)), verdict
-
-
-def _natural(statement: str, verdict: Verdict) -> tuple[str | None, Verdict]:
-    """Return the question that a statement answers, and its verdict; what is denied is asked without the denial."""
-    if (question := question_without_denial(statement)) is not None:
-        return question, _OTHER_WAY[verdict]
-    return (None if _NEGATION.search(statement) else question_of(statement)), verdict
 
 
 def _question(question: str, rng: np.random.Generator) -> str:

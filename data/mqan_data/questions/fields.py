@@ -28,7 +28,6 @@ def draw(row: FieldRow, part: FieldsPart, rng: np.random.Generator) -> Example:
 
 
 def _fields_of(row: FieldRow) -> tuple[list[str], list[str]]:
-    """Return the fields that the text fills, and those that can be asked for in vain."""
     absent = [key for key, field in row.scheme.items() if key not in row.mentions and not field.only_filled]
     return list(row.mentions), absent
 
@@ -94,7 +93,6 @@ def _of_values(row: FieldRow, key: str, question: str, rng: np.random.Generator)
 
 
 def _answered(row: FieldRow, mentions: Sequence[Mention], question: str) -> Example:
-    """Return the question with the mentions as its answer: one as it stands, several as a list."""
     texts = list(dict.fromkeys(mention.text for mention in mentions))
     start = mentions[0].start if len(texts) == 1 else None
     return q.ask(row.text, question, (", ".join(texts),) if texts else (), start)
@@ -106,7 +104,6 @@ def _is_mentioned(row: FieldRow, key: str, rng: np.random.Generator) -> Example:
 
 
 def _about_mention(row: FieldRow, rng: np.random.Generator) -> Example:
-    """Ask what a mention is, or which of several is something."""
     key = q.one_of(rng, list(row.mentions))
     mention = q.one_of(rng, row.mentions[key]).text
     kinds = {name for name, found in row.mentions.items() if any(m.text == mention for m in found)}

@@ -1,6 +1,6 @@
 """Questions about the labels of a row."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -44,7 +44,6 @@ def draw_of_another(row: LabelRow, other: LabelRow, part: LabelsPart, rng: np.ra
 
 
 def canonical(row: LabelRow, part: LabelsPart, _rng: object = None) -> Example:
-    """Return the first wording with all labels of the set as choices, by name."""
     form, names = part.forms[0], _names(part)
     question, answers = q.fitted(form.questions[0], row.values), [names[key] for key in row.right]
     return q.ask(q.filled(form.text, row.values), question, answers, choices=names.values(), multiple=part.multiple)
@@ -74,17 +73,11 @@ def _is_plain(part: LabelsPart, form: Form) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Drawing:
-    """A row in one of its forms, about which a question is drawn."""
-
     row: LabelRow
     part: LabelsPart
     form: Form
     rng: np.random.Generator
     context: str
-
-    @property
-    def kinds(self) -> Mapping[str, str]:
-        return {"kind": self.part.kind, "kinds": self.part.kinds or f"{self.part.kind}s"}
 
     def one(self) -> Example:
         part, form, rng, values = self.part, self.form, self.rng, self.row.values
@@ -104,14 +97,13 @@ class _Drawing:
         elif rng.random() < 1 - _GENERIC or not _is_plain(part, form):
             question = q.with_options(rng, q.fitted(q.one_of(rng, form.questions), values), labels)
         else:
-            question = q.worded(rng, "choose_from", options="{options}", **self.kinds)
+            question = self._worded("choose_from", options="{options}")
             question = q.filled(question, {"options": q.enumerated(rng, labels)})
         return q.ask(self.context, question, answers)
 
     def several(self) -> Example:
         choices, right = self._named(self._drawn_keys(multiple=True))
-        is_plain = _is_plain(self.part, self.form)
-        question = q.worded(self.rng, "choose_several", **self.kinds) if is_plain else self._question()
+        question = self._worded("choose_several") if _is_plain(self.part, self.form) else self._question()
         return q.ask(self.context, question, right, choices=choices, multiple=True)
 
     def yes_no(self) -> Example:
@@ -143,11 +135,13 @@ class _Drawing:
 
     def _question(self) -> str:
         if _is_plain(self.part, self.form) and self.rng.random() < _GENERIC:
-            return q.worded(self.rng, "choose", **self.kinds)
+            return self._worded("choose")
         return q.fitted(q.one_of(self.rng, self.form.questions), self.row.values)
 
+    def _worded(self, name: str, **values: str) -> str:
+        return q.worded(self.rng, name, kind=self.part.kind, kinds=self.part.kinds or f"{self.part.kind}s", **values)
+
     def _drawn_keys(self, *, multiple: bool) -> list[str]:
-        """Return the keys of the labels to offer, in the order in which they are offered."""
         keys, part, rng = list(self.part.labels), self.part, self.rng
         if part.closed:
             return q.shuffled(rng, keys)
@@ -164,17 +158,13 @@ class _Drawing:
         return q.shuffled(rng, [*right, *q.some_of(rng, wrong, max(number - len(right), 1))])
 
     def _clearly_wrong(self) -> list[str]:
-        """Return the labels that are not right; of a scale none beside the right one."""
         keys, right = list(self.part.labels), self.row.right
         if self.part.ordered and len(keys) > 3 and right:
             return [key for key in keys if abs(keys.index(key) - keys.index(right[0])) > 1]
         return [key for key in keys if key not in right]
 
     def _named(self, keys: Sequence[str]) -> tuple[list[Choice], list[str]]:
-        """Write the labels: by name, synonym or description, in one style of writing, no two alike.
-
-        Of two labels that would be written alike, one that is not right is left out.
-        """
+        """Write the labels: by name, synonym or description, in one style; of two alike a wrong one is left out."""
         rng, others, right = self.rng, _names_of_parts(self.part.distractors), self.row.right
         by = rng.random()
         write = _style(rng) if not self.part.closed or rng.random() < 0.3 else str
@@ -204,13 +194,11 @@ class _Drawing:
 
 
 def _style(rng: np.random.Generator) -> Callable[[str], str]:
+    styles: tuple[tuple[float, Callable[[str], str]], ...] = (
+        (0.7, str),
+        (0.8, lambda name: name[:1].upper() + name[1:]),
+        (0.87, str.title),
+        (0.95, lambda name: name.replace(" ", "_").replace("-", "_") if len(name) < 25 else name),
+    )
     style = rng.random()
-    if style < 0.7:
-        return str
-    if style < 0.8:
-        return lambda name: name[:1].upper() + name[1:]
-    if style < 0.87:
-        return str.title
-    if style < 0.95:
-        return lambda name: name.replace(" ", "_").replace("-", "_") if len(name) < 25 else name
-    return str.upper
+    return next((write for most, write in styles if style < most), str.upper)

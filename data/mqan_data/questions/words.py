@@ -1,13 +1,14 @@
 """English words by which sentences are turned into questions: forms of verbs, and small closed classes."""
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Final
 
 from mqan_data.settings import read_yaml
 
-_PATH = Path(__file__).resolve().parent / "words.yaml"
+_LISTS: Final[Mapping[str, str]] = read_yaml(Path(__file__).with_name("words.yaml"))
 _VOWELS = "aeiou"
 _SHORT = re.compile(r"[^aeiou]*(?:qu)?[aeiou][^aeiouwxy]")  # one syllable whose last letter is doubled
 _NAME_OF_SORT = re.compile(  # endings of words that are no names
@@ -16,14 +17,13 @@ _NAME_OF_SORT = re.compile(  # endings of words that are no names
 
 
 @cache
-def _lists() -> dict[str, str]:
-    lists: dict[str, str] = read_yaml(_PATH)
-    return lists
-
-
-@cache
 def listed(name: str) -> frozenset[str]:
-    return frozenset(_lists()[name].split())
+    return frozenset(_LISTS[name].split())
+
+
+def groups(name: str) -> list[list[str]]:
+    """Return groups of words, which have commas between them in the file."""
+    return [group.split() for group in _LISTS[name].split(",")]
 
 
 BE: Final = listed("be")
@@ -47,38 +47,32 @@ COMMON: Final = listed("common")
 
 @cache
 def irregular() -> dict[str, tuple[str, str]]:
-    """Return the past and the participle of irregular verbs, by their first form."""
-    forms = (entry.split() for entry in _lists()["irregular"].split(","))
-    return {base: (past, participle) for base, past, participle in forms}
+    return {base: (past, participle) for base, past, participle in groups("irregular")}
 
 
 @cache
 def verbs() -> frozenset[str]:
-    """Return all known verbs in their first form, but for be, have and do."""
     return listed("verbs") | NOUN_VERBS | frozenset(irregular())
 
 
 def past_of(base: str) -> str:
     if base in ("have", "do"):
-        return {"have": "had", "do": "did"}[base]
-    return irregular()[base][0] if base in irregular() else _regular(base)
-
-
-def third_of(base: str) -> str:
-    """Return the form of a verb that stands with "she"."""
-    if base == "have":
-        return "has"
-    if base.endswith("y") and base[-2] not in _VOWELS:
-        return f"{base[:-1]}ies"
-    return f"{base}es" if base.endswith(("s", "x", "z", "ch", "sh", "o")) else f"{base}s"
-
-
-def _regular(base: str) -> str:
+        return "had" if base == "have" else "did"
+    if base in irregular():
+        return irregular()[base][0]
     if base.endswith("e"):
         return f"{base}d"
     if base.endswith("y") and base[-2] not in _VOWELS:
         return f"{base[:-1]}ied"
     return f"{base}{base[-1]}ed" if _SHORT.fullmatch(base) or base in listed("doubled") else f"{base}ed"
+
+
+def third_of(base: str) -> str:
+    if base == "have":
+        return "has"
+    if base.endswith("y") and base[-2] not in _VOWELS:
+        return f"{base[:-1]}ies"
+    return f"{base}es" if base.endswith(("s", "x", "z", "ch", "sh", "o")) else f"{base}s"
 
 
 @cache
@@ -95,24 +89,20 @@ def _bases_of_third() -> dict[str, str]:
 
 @cache
 def participles() -> frozenset[str]:
-    """Return the participles that stand behind "has"."""
     return frozenset(irregular()[base][1] if base in irregular() else past_of(base) for base in verbs()) | frozenset(
         {"been", "had", "done", "born", "gone", "gotten", "travelled", "cancelled", "labelled", "modelled"}
     )
 
 
 def base_of_past(word: str) -> str | None:
-    """Return the first form of a verb by its past; None where it is not the past of a known verb."""
     return _bases_of_past().get(word)
 
 
 def base_of_third(word: str) -> str | None:
-    """Return the first form of a verb by the form that stands with "she"; None where it is not one of a known verb."""
     return _bases_of_third().get(word)
 
 
 def only_past(word: str) -> bool:
-    """Return whether a word is the past of a verb and neither its participle nor its first form."""
     base = base_of_past(word)
     return base in irregular() and word not in (irregular()[base][1], base)
 

@@ -46,14 +46,9 @@ class Facts:
     def random(self) -> Random:
         return self.values.random
 
-    def spec(self, key: str) -> FieldSpec:
-        spec = self.kind.spec(key)
-        assert spec is not None, key  # noqa: S101 - ``load_kind`` has checked it
-        return spec
-
     def value(self, key: str, row: int | None) -> str:
         if (key, row) not in self.drawn:
-            spec, rows = self.spec(key), key.rpartition(".")[0]
+            spec, rows = self.kind[key], key.rpartition(".")[0]
             origin = f"{rows}.{spec.of}" if rows else spec.of
             self.drawn[key, row] = self.fresh(spec, self.value(origin, row) if spec.of else "")
         return self.drawn[key, row]
@@ -82,8 +77,6 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A text with what it says."""
-
     row: FieldRow
     labels: Mapping[str, str]  # the right ones, by name of the set
     cells: tuple[Cell, ...]
@@ -97,7 +90,6 @@ class Document:
 
 
 def make_document(kind: Kind, layout: Layout, seed: int) -> Document:
-    """Write a text by a layout; the seed decides everything in it."""
     facts = Facts(kind, Values(seed, symbols=layout.symbols), dict(layout.labels))
     text, places = write(layout.text, facts)
     found: dict[str, Mentions] = {}
@@ -113,17 +105,13 @@ def make_document(kind: Kind, layout: Layout, seed: int) -> Document:
         if f"{name}.{rows.name}" in found:
             asked += _rows(facts, name, rows, found, cells, uniques)
     asked += _types(facts, found)
-    row_of_text = FieldRow(
-        text.rstrip(),
-        {key: mentions for key, _, mentions in asked if mentions},
-        {key: field for key, field, _ in asked},
-    )
-    specs = {facts.spec(key).type: facts.spec(key) for key in found if not facts.spec(key).of}
+    filled = {key: mentions for key, _, mentions in asked if mentions}
+    row_of_text = FieldRow(text.rstrip(), filled, {key: field for key, field, _ in asked})
+    specs = {spec.type: spec for spec in map(kind.__getitem__, found) if not spec.of}
     return Document(row_of_text, facts.labels, tuple(uniques), facts, specs)
 
 
 def _fields(kind: Kind, found: Mapping[str, Mentions]) -> Asked:
-    """Return the fields that are filled, and those that can be asked for in vain."""
     origins = {kind.fields[key].of for key in found if "." not in key}
     for key, spec in kind.fields.items():
         in_vain = not spec.only_filled and key not in origins and not any(other in found for other in spec.unless)
@@ -175,10 +163,9 @@ def _cell_field(spec: FieldSpec, row: str) -> Field:
 
 
 def _types(facts: Facts, found: Mapping[str, Mentions]) -> Asked:
-    """Return "the date", "the phone number": whichever there is, or all of them."""
     types: dict[str, list[Mention]] = {}
     for key, mentions in found.items():
-        types.setdefault(facts.spec(key).type, []).extend(mentions)
+        types.setdefault(facts.kind[key].type, []).extend(mentions)
     for name, spec in shared().types.items():
         some = sorted(types.get(name, ()), key=lambda mention: mention.start or 0)
         one_each = tuple(next(group) for _, group in groupby(some, key=lambda mention: mention.text))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 from mqan_data.formats.dataset_file import Field, Form, Label, LabelsPart, Texts, readable
@@ -43,52 +44,33 @@ class TypeSpec(Field):
 
 @dataclass(frozen=True, slots=True)
 class RowsSpec:
-    """Rows of a table or list: how many, and the columns; ``name`` is the one that says which row is meant.
-
-    Wordings of a column may name the row as {row}.
-    """
+    """Rows of a table or list: how many, and the columns."""
 
     least: int
     most: int
-    name: str
-    columns: Mapping[str, FieldSpec]
+    name: str  # of the column that says which row is meant
+    columns: Mapping[str, FieldSpec]  # their wordings may name the row as {row}
 
 
-@dataclass(frozen=True, slots=True)
-class LabelSet:
-    """Labels of which a text has one, as in ``LabelsPart`` and ``Form``."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelSet(Form):
+    """Labels of which a text has one, as in ``LabelsPart``, and the form in which they are asked for."""
 
+    text: str = "{text}"
     kind: str
-    labels: Mapping[str, Label]
-    questions: Texts
     kinds: str = ""
-    options: Texts = ()
-    yes_no: Texts = ()
-    negated: Texts = ()
+    labels: Mapping[str, Label]
     ordered: bool = False
     free: bool = False
     phrases: Mapping[str, Texts] = field(default_factory=dict)  # by label, from which ``{{=name}}`` draws
 
     def part(self) -> LabelsPart:
-        """Return it as part of a dataset, as questions about labels take it."""
-        return LabelsPart(
-            shape="labels",
-            format="made",
-            files={},
-            kind=self.kind,
-            kinds=self.kinds,
-            label="",
-            labels=self.labels,
-            forms=(Form("{text}", self.questions, self.options, self.yes_no, self.negated),),
-            ordered=self.ordered,
-            free=self.free,
-        )
+        of_labels = {name: getattr(self, name) for name in ("kind", "kinds", "labels", "ordered", "free")}
+        return LabelsPart(format="made", files={}, label="", forms=(self,), **of_labels)
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """One layout of a kind."""
-
     name: str
     text: str  # template
     held_back: bool = False  # for validation only
@@ -106,16 +88,12 @@ class Kind:
     labels: Mapping[str, LabelSet] = field(default_factory=dict)
 
     def keys(self, layout: Layout) -> set[str]:
-        """Return the keys of the fields and columns that a layout can write."""
-        phrases = {name: [p for some in labels.phrases.values() for p in some] for name, labels in self.labels.items()}
-        return keys_of(layout.text, phrases)
+        return keys_of(layout.text, {name: chain(*labels.phrases.values()) for name, labels in self.labels.items()})
 
-    def spec(self, key: str) -> FieldSpec | None:
-        """Return the field of a key, or the column of "rows.column"; None where there is none."""
+    def __getitem__(self, key: str) -> FieldSpec:
+        """Return the field of a key, or the column of "rows.column"."""
         rows, _, column = key.partition(".")
-        if not column:
-            return self.fields.get(key)
-        return self.rows[rows].columns.get(column) if rows in self.rows else None
+        return self.rows[rows].columns[column] if column else self.fields[key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +125,19 @@ def load_kind(name: str) -> Kind:
         {**shared().labels, **content.labels},
     )
     for layout in kind.layouts:
-        _check(kind, layout, f"{path}: layout {layout.name}")
-    for labels in kind.labels.values():
-        for phrase in (phrase for some in labels.phrases.values() for phrase in some):
-            check_template(phrase)
+        where = f"{path}: layout {layout.name}"
+        try:
+            _ = [kind[key] for key in sorted(kind.keys(layout))]
+        except KeyError as error:
+            raise ValueError(f"{where}: there is no field {error}; define it under `fields` or `rows`.") from error
+        for set_name, label in layout.labels.items():
+            if set_name not in kind.labels or label not in kind.labels[set_name].labels:
+                raise ValueError(
+                    f"{where}: there is no label {label!r} in a set {set_name!r}; define it under `labels`."
+                )
+    phrases = (phrase for labels in kind.labels.values() for phrase in chain(*labels.phrases.values()))
+    for template in (*(layout.text for layout in kind.layouts), *phrases):
+        check_template(template)
     named = set[str]().union(*map(kind.keys, kind.layouts))
     used = {key: spec for key, spec in kind.fields.items() if key in named}
     of_others = {spec.of for spec in used.values() if spec.of} - set(used)  # written by no layout and never asked for
@@ -159,13 +146,3 @@ def load_kind(name: str) -> Kind:
 
 def _named(fields: Mapping[str, FieldSpec]) -> dict[str, FieldSpec]:
     return {key: replace(spec, name=readable(key, spec.name)) for key, spec in fields.items()}
-
-
-def _check(kind: Kind, layout: Layout, where: str) -> None:
-    check_template(layout.text)
-    for key in sorted(kind.keys(layout)):
-        if kind.spec(key) is None:
-            raise ValueError(f"{where}: there is no field {key!r}; define it under `fields` or `rows`.")
-    for name, label in layout.labels.items():
-        if name not in kind.labels or label not in kind.labels[name].labels:
-            raise ValueError(f"{where}: there is no label {label!r} in a set {name!r}; define it under `labels`.")

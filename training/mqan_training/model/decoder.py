@@ -22,15 +22,12 @@ IsWord = tuple[Tensor, Tensor]  # bool, which words of context and question the 
 
 
 class Recurrence(NamedTuple):
-    """What a step of equations 7 to 9 leaves for the next.
-
-    The pointers are alpha^C and alpha^Q, with lambda and 1 - lambda where the decoder is tied; at first zeros.
-    """
+    """What a step of equations 7 to 9 leaves for the next."""
 
     h_BD: Tensor
     cell_BD: Tensor
     c_tilde_BD: Tensor
-    pointer_BC: Tensor
+    pointer_BC: Tensor  # alpha^C, times lambda where the decoder is tied; at first zeros
     question_pointer_BQ: Tensor
 
 
@@ -52,16 +49,10 @@ class Encoded(NamedTuple):
     states: tuple[Tensor, Tensor] | None = None  # of the reader, of context [B, C, M] and question [B, Q, M]
 
     def in_float32(self) -> "Encoded":
-        """Return it with what the decoder attends to in float32."""
         keys, values = (tuple(tensor.float() for tensor in some) for some in (self.keys_BHJW, self.values_BHJW))
         span = None if self.span is None else self.span._replace(first_BD=self.span.first_BD.float())
-        return self._replace(
-            c_fin_BCD=self.c_fin_BCD.float(),
-            q_fin_BQD=self.q_fin_BQD.float(),
-            keys_BHJW=keys,
-            values_BHJW=values,
-            span=span,
-        )
+        read = self.c_fin_BCD.float(), self.q_fin_BQD.float(), keys, values, self.c_mask_BC, self.q_mask_BQ
+        return Encoded(*read, span, self.alike, self.states)
 
 
 class Mixture(NamedTuple):
@@ -74,20 +65,8 @@ class Mixture(NamedTuple):
     lambda_BA: Tensor
 
 
-class Pointers(NamedTuple):
-    """Where the steps of ``Mixture`` point."""
-
-    p_context_BAC: Tensor
-    p_question_BAQ: Tensor
-    lambda_BA: Tensor
-
-
 class DecoderState(NamedTuple):
-    """What one decoding step leaves for the next.
-
-    The caches hold keys and values of the answer so far, one tensor a layer, with room for K steps; the rest is that
-    of ``Recurrence``.
-    """
+    """What one decoding step leaves for the next: a ``Recurrence``, and the answer's keys and values by layer."""
 
     h_BD: Tensor
     cell_BD: Tensor
@@ -135,14 +114,10 @@ class Decoder(nn.Module):
                     nn.init.zeros_(module.bias)
 
     def project(self, vectors: Tensor) -> Tensor:
-        projected: Tensor = self.projection(self.dropout(vectors))
-        return projected
+        return self.projection(self.dropout(vectors))
 
     def attended(self, encodings: tuple[Tensor, Tensor]) -> Tensor:
-        """Return what the decoder attends to, along J, of two tensors for context [B, C, ...] and question [B, Q, ...].
-
-        The context; both, where they were encoded as one sequence.
-        """
+        """Return what the decoder attends to, along J: the context, or both where they were encoded as one sequence."""
         return encodings[0] if self.config.coattention else torch.cat(encodings, dim=1)
 
     def read_context(self, fin_BJD: Tensor) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
@@ -164,8 +139,8 @@ class Decoder(nn.Module):
             a_BAD = layer(a_BAD, (*layer.read_answer(a_BAD), causal_AA), context)  # type: ignore[operator]  # (4) to (6)
         a_self_BAD = self.norm(a_BAD)
         constants = self._constants(encoded)
-        before = self.first_recurrence(encoded)
-        before, step = self._recur(a_self_BAD[:, 0], before, encoded, reads, self._first_ties(constants))
+        first = self.first_recurrence(encoded)
+        before, step = self._recur(a_self_BAD[:, 0], first, encoded, reads, self._ties(constants))
         steps = [step]
         for t in range(1, num_steps):
             words = None if is_word is None else (is_word[0][:, t], is_word[1][:, t])
@@ -184,11 +159,10 @@ class Decoder(nn.Module):
         constants: Any,
     ) -> tuple[Recurrence, tuple[Tensor, ...]]:
         """Take a step after the first under teacher forcing; return what it leaves, and what ``_mix`` needs of it."""
-        return self._recur(a_self_BD, before, encoded, reads, self._later_ties(before, is_word, constants))
+        return self._recur(a_self_BD, before, encoded, reads, self._ties(constants, before, is_word))
 
     def initial_state(self, encoded: Encoded, capacity: int) -> DecoderState:
-        before = self.first_recurrence(encoded)
-        config = self.config
+        before, config = self.first_recurrence(encoded), self.config
         empty_BHKW = before[0].new_zeros(before[0].shape[0], config.num_heads, capacity, config.head_width)
         caches = (empty_BHKW,) * config.num_layers
         return DecoderState(*before, caches, caches)
@@ -209,9 +183,8 @@ class Decoder(nn.Module):
         reads = self._reads(encoded)
         all_keys, all_values = [], []
         for i, layer in enumerate(self.layers):
-            slot_K = torch.arange(state.keys_BHKW[0].shape[2], device=a_BTD.device)
-            here_BK = slot_K[None, :] == position_B[:, None]
-            so_far_BK = slot_K[None, :] <= position_B[:, None]
+            slot_1K = torch.arange(state.keys_BHKW[0].shape[2], device=a_BTD.device)[None, :]
+            here_BK, so_far_BK = slot_1K == position_B[:, None], slot_1K <= position_B[:, None]
             query_BHTW, key_BHTW, value_BHTW = layer.read_answer(a_BTD)  # type: ignore[operator]
             keys_BHKW = torch.where(here_BK[:, None, :, None], key_BHTW, state.keys_BHKW[i])
             values_BHKW = torch.where(here_BK[:, None, :, None], value_BHTW, state.values_BHKW[i])
@@ -221,7 +194,7 @@ class Decoder(nn.Module):
             all_values.append(values_BHKW)
         a_self_BD = self.norm(a_BTD.squeeze(1))
         before = Recurrence(*state[: len(Recurrence._fields)])  # type: ignore[arg-type]
-        ties = self._ties_at(position_B, before, is_word, encoded)
+        ties = self._ties(self._constants(encoded), before, is_word, position_B)
         after, read = self._recur(a_self_BD, before, encoded, reads, ties)
         return self._mix(a_self_BD, encoded, *read), DecoderState(*after, tuple(all_keys), tuple(all_values))
 
@@ -286,7 +259,8 @@ class Decoder(nn.Module):
         logits_BAV = self.generator(self.dropout(c_tilde_BAD)).float()
         read_c = torch.cat([c_tilde_BAD, h_BAD, a_self_BAD], dim=-1)
         gamma_BA = self.gamma(read_c).float().squeeze(-1)
-        return self._mixture(logits_BAV, gamma_BA, Pointers(alpha_c_BAC, alpha_q_BAQ, lambda_BA), encoded, *terms)
+        p_vocab_BAV, gamma_BA = self._generated(logits_BAV, gamma_BA, encoded, *terms)
+        return Mixture(p_vocab_BAV, alpha_c_BAC, alpha_q_BAQ, gamma_BA, lambda_BA)
 
     # What TiedDecoder does otherwise.
 
@@ -302,13 +276,13 @@ class Decoder(nn.Module):
 
     def _constants(self, encoded: Encoded) -> Any: ...
 
-    def _first_ties(self, constants: Any) -> Any:
-        return None
-
-    def _later_ties(self, before: Recurrence, is_word: IsWord | None, constants: Any) -> Any:
-        return None
-
-    def _ties_at(self, position_B: Tensor, before: Recurrence, is_word: IsWord | None, encoded: Encoded) -> Any: ...
+    def _ties(
+        self,
+        constants: Any,
+        before: Recurrence | None = None,
+        is_word: IsWord | None = None,
+        position_B: Tensor | None = None,
+    ) -> Any: ...
 
     def _tied_scores(self, scores_BJ: Tensor, scores_BQ: Tensor, h_BD: Tensor, ties: Any) -> tuple[Tensor, Tensor]:
         return scores_BJ, scores_BQ
@@ -325,8 +299,7 @@ class Decoder(nn.Module):
     def _terms(self, h_BD: Tensor, ties: Any) -> tuple[Tensor, ...]:
         return ()
 
-    def _mixture(
-        self, logits_BAV: Tensor, gamma_BA: Tensor, pointers: "Pointers", encoded: Encoded, *terms: Tensor
-    ) -> Mixture:
-        alpha_c_BAC, alpha_q_BAQ, lambda_BA = pointers
-        return Mixture(torch.softmax(logits_BAV, dim=-1), alpha_c_BAC, alpha_q_BAQ, gamma_BA.sigmoid(), lambda_BA)
+    def _generated(
+        self, logits_BAV: Tensor, gamma_BA: Tensor, encoded: Encoded, *terms: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        return torch.softmax(logits_BAV, dim=-1), gamma_BA.sigmoid()

@@ -29,8 +29,6 @@ _MEAN_NORM = 5.0  # rows are scaled to this mean norm, about that of GloVe
 
 @dataclass(frozen=True, slots=True)
 class StaticVectors:
-    """Quantised pretrained rows and the words they belong to."""
-
     words: tuple[str, ...]
     rows: Int8Array
     scales: FloatArray
@@ -130,13 +128,11 @@ def distil(words: Sequence[str], width: int, encoder: str | Path) -> FloatArray:
 
 
 def reduce_width(rows: np.ndarray[tuple[int, int], np.dtype[np.float64]], width: int) -> FloatArray:
-    """Centre rows and project them on their first ``width`` principal components."""
     if width > rows.shape[1]:
         raise ValueError(f"the vectors have {rows.shape[1]} dimensions, {width} were asked for")
     centred = rows - rows.mean(axis=0)
     _, axes = np.linalg.eigh(centred.T @ centred)  # the largest last
-    projected: FloatArray = (centred @ axes[:, ::-1][:, :width]).astype(np.float32)
-    return projected
+    return (centred @ axes[:, ::-1][:, :width]).astype(np.float32)
 
 
 class Embedder(nn.Module):
@@ -163,11 +159,9 @@ class Embedder(nn.Module):
         return torch.cat([static[rows_N], self.ngrams(buckets, offsets_N)], dim=-1)
 
     def embed_words(self, words: Sequence[str]) -> Tensor:
-        """Return the vectors [N, E] of words that are not indexed yet."""
         selected = self.index.select(words)
         device = self.ngrams.weight.device
-        vectors: Tensor = self(*(torch.from_numpy(array).to(device) for array in selected))
-        return vectors
+        return self(*(torch.from_numpy(array).to(device) for array in selected))
 
 
 class WordIndex:

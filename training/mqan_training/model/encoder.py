@@ -6,16 +6,7 @@ Shape letters: B batch, C context length, Q question length, J = C + Q, T either
 import torch
 from torch import Tensor, nn
 
-from mqan_training.model.layers import (
-    BiLSTM,
-    FeedForward,
-    MultiHead,
-    Residual,
-    SequenceDropout,
-    gather_steps,
-    length_mask,
-    masked_softmax,
-)
+from mqan_training.model import layers
 from mqan_training.recipe import ModelConfig
 
 
@@ -38,8 +29,8 @@ class Coattention(nn.Module):
         c_mask_BX1 = torch.cat([always_B1, c_mask_BC], dim=1)[:, :, None]
         q_mask_B1Y = torch.cat([always_B1, q_mask_BQ], dim=1)[:, None, :]
         affinity_BXY = c_BXD @ q_BYD.transpose(1, 2)
-        s_cq_BXY = masked_softmax(affinity_BXY, c_mask_BX1, dim=1).to(c_BXD.dtype)  # (17) each column sums to 1 over C
-        s_qc_BXY = masked_softmax(affinity_BXY, q_mask_B1Y, dim=2).to(c_BXD.dtype)  # (17) S_qc transposed
+        s_cq_BXY = layers.masked_softmax(affinity_BXY, c_mask_BX1, dim=1).to(c_BXD.dtype)  # (17) columns sum to 1
+        s_qc_BXY = layers.masked_softmax(affinity_BXY, q_mask_B1Y, dim=2).to(c_BXD.dtype)  # (17) S_qc transposed
         c_sum_BYD = s_cq_BXY.transpose(1, 2) @ c_BXD  # (18)
         q_sum_BXD = s_qc_BXY @ q_BYD  # (18)
         c_coa_BXD = s_qc_BXY @ c_sum_BYD  # (19)
@@ -52,13 +43,12 @@ class SelfAttentiveLayer(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.attention = MultiHead(config.width, config.num_heads, config.head_width, config.attention_dropout)
-        self.ffn = FeedForward(config.width, config.ffn_width, config.dropout)
-        self.around_attention = Residual(config.width, config.norm, config.dropout)
-        self.around_ffn = Residual(config.width, config.norm, config.dropout)
+        self.attention = layers.MultiHead(config.width, config.num_heads, config.head_width, config.attention_dropout)
+        self.ffn = layers.FeedForward(config.width, config.ffn_width, config.dropout)
+        self.around_attention = layers.Residual(config.width, config.norm, config.dropout)
+        self.around_ffn = layers.Residual(config.width, config.norm, config.dropout)
 
     def forward(self, x_BTD: Tensor, mask: Tensor) -> Tensor:
-        """Map [B, T, D] to [B, T, D]; ``mask`` broadcasts to [B, H, T, T]."""
         read = self.around_attention.enter(x_BTD)
         attended = self.attention.attend(*self.attention.queries_keys_values(read), mask)
         x_BTD = self.around_attention.leave(x_BTD, attended)
@@ -70,11 +60,11 @@ class SequenceTail(nn.Module):
 
     def __init__(self, config: ModelConfig, num_parts: int) -> None:
         super().__init__()
-        self.compression = BiLSTM(num_parts * config.width, config.width)  # BiLSTM_com
+        self.compression = layers.BiLSTM(num_parts * config.width, config.width)  # BiLSTM_com
         self.layers = nn.ModuleList(SelfAttentiveLayer(config) for _ in range(config.num_layers))
-        self.final = BiLSTM(config.width, config.width)  # BiLSTM_fin
+        self.final = layers.BiLSTM(config.width, config.width)  # BiLSTM_fin
         self.norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
-        self.dropout = SequenceDropout(config.dropout)
+        self.dropout = layers.SequenceDropout(config.dropout)
         self.input_residual = config.input_residual
 
     def forward(self, parts: tuple[Tensor, ...], lengths_B: Tensor, mask_BT: Tensor) -> Tensor:
@@ -94,7 +84,7 @@ class Encoder(nn.Module):
     def __init__(self, config: ModelConfig, vector_width: int) -> None:
         super().__init__()
         self.projection = nn.Linear(vector_width, config.width)  # W_1 (15)
-        self.independent = BiLSTM(config.width, config.width)  # BiLSTM_ind, shared (16)
+        self.independent = layers.BiLSTM(config.width, config.width)  # BiLSTM_ind, shared (16)
         self.config = config
         if config.coattention:
             self.coattention = Coattention(config.width)
@@ -104,22 +94,22 @@ class Encoder(nn.Module):
         else:
             self.joined_tail = SequenceTail(config, 2)
         self.word_dropout = nn.Dropout(config.dropout)
-        self.dropout = SequenceDropout(config.dropout)
+        self.dropout = layers.SequenceDropout(config.dropout)
         nn.init.xavier_uniform_(self.projection.weight)
         nn.init.zeros_(self.projection.bias)
 
     def project(self, vectors: Tensor) -> Tensor:
-        projected: Tensor = self.projection(self.word_dropout(vectors))
-        return projected
+        return self.projection(self.word_dropout(vectors))
 
     def forward(
         self, c_proj_BCD: Tensor, q_proj_BQD: Tensor, c_lengths_B: Tensor, q_lengths_B: Tensor
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return C_fin [B, C, D], Q_fin [B, Q, D] (Q_ind where nothing reads it) and the masks [B, C] and [B, Q]."""
-        c_mask_BC = length_mask(c_lengths_B, c_proj_BCD.shape[1])
-        q_mask_BQ = length_mask(q_lengths_B, q_proj_BQD.shape[1])
+        c_mask_BC = layers.length_mask(c_lengths_B, c_proj_BCD.shape[1])
+        q_mask_BQ = layers.length_mask(q_lengths_B, q_proj_BQD.shape[1])
         if not self.config.coattention:
-            fin = self._encode_joined(c_proj_BCD, q_proj_BQD, c_lengths_B, q_lengths_B, c_mask_BC, q_mask_BQ)
+            valid_BJ = torch.cat([c_mask_BC, q_mask_BQ], dim=1)
+            fin = self._encode_joined(c_proj_BCD, q_proj_BQD, c_lengths_B, q_lengths_B, valid_BJ)
             return *fin, c_mask_BC, q_mask_BQ
         c_ind_BCD = self.independent(self.dropout(c_proj_BCD), c_lengths_B)  # (16)
         q_ind_BQD = self.independent(self.dropout(q_proj_BQD), q_lengths_B)
@@ -134,13 +124,7 @@ class Encoder(nn.Module):
         return c_fin_BCD, q_fin_BQD, c_mask_BC, q_mask_BQ
 
     def _encode_joined(
-        self,
-        c_proj_BCD: Tensor,
-        q_proj_BQD: Tensor,
-        c_lengths_B: Tensor,
-        q_lengths_B: Tensor,
-        c_mask_BC: Tensor,
-        q_mask_BQ: Tensor,
+        self, c_proj_BCD: Tensor, q_proj_BQD: Tensor, c_lengths_B: Tensor, q_lengths_B: Tensor, valid_BJ: Tensor
     ) -> tuple[Tensor, Tensor]:
         num_context, num_question = c_proj_BCD.shape[1], q_proj_BQD.shape[1]
         j_BJ = torch.arange(num_context + num_question, device=c_lengths_B.device)[None, :]
@@ -149,9 +133,9 @@ class Encoder(nn.Module):
         from_BJ = torch.where(j_BJ < first_B1, j_BJ, j_BJ - first_B1 + num_context)
         from_BJ = from_BJ.clamp(max=num_context + num_question - 1)
         to_BJ = torch.where(j_BJ < num_context, j_BJ, j_BJ - num_context + first_B1)
-        mask_BJ = length_mask(lengths_B, num_context + num_question)
-        proj_BJD = gather_steps(torch.cat([c_proj_BCD, q_proj_BQD], dim=1), from_BJ)
+        mask_BJ = layers.length_mask(lengths_B, num_context + num_question)
+        proj_BJD = layers.gather_steps(torch.cat([c_proj_BCD, q_proj_BQD], dim=1), from_BJ)
         ind_BJD = self.independent(self.dropout(proj_BJD), lengths_B)
-        fin_BJD = gather_steps(self.joined_tail((proj_BJD, ind_BJD), lengths_B, mask_BJ), to_BJ)
-        fin_BJD = fin_BJD * torch.cat([c_mask_BC, q_mask_BQ], dim=1)[:, :, None].to(fin_BJD.dtype)
+        fin_BJD = layers.gather_steps(self.joined_tail((proj_BJD, ind_BJD), lengths_B, mask_BJ), to_BJ)
+        fin_BJD = fin_BJD * valid_BJ[:, :, None].to(fin_BJD.dtype)
         return fin_BJD[:, :num_context], fin_BJD[:, num_context:]

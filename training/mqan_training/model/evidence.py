@@ -30,6 +30,4 @@ class Evidence(nn.Module):
             self.label.bias[0], self.word.bias[0] = math.sqrt(-_PRIOR), -math.sqrt(-_PRIOR)
 
     def forward(self, label_BM: Tensor, words_BCM: Tensor) -> Tensor:
-        """Return the logits of the words of requests, [B, C], for a label of each."""
-        logits_BC: Tensor = (self.word(words_BCM).float() @ self.label(label_BM).float()[:, :, None])[..., 0]
-        return logits_BC
+        return (self.word(words_BCM).float() @ self.label(label_BM).float()[:, :, None])[..., 0]

@@ -33,8 +33,6 @@ class SlotBatch(NamedTuple):
 
 
 class LoopState(NamedTuple):
-    """Everything that changes from step to step, and alpha^C of the last step."""
-
     input_BD: Tensor
     position_B: Tensor
     finished_B: Tensor
@@ -141,10 +139,7 @@ def greedy_trace(
     state: LoopState,
     max_steps: int,
 ) -> np.ndarray[tuple[int, int, int], np.dtype[np.float32]]:
-    """Run steps until every row has ended or ``max_steps`` are taken; return the trace, float32 [B, steps, F]."""
-    taken = 0
-    while taken < max_steps and not bool(state.finished_B.all()):
+    """Run steps until every row has ended or taken ``max_steps``; return the trace, float32 [B, steps, F]."""
+    while (taken := int(state.position_B[0])) < max_steps and not bool(state.finished_B.all()):
         state = step(encoded, request, state)
-        taken += 1
-    trace: np.ndarray[tuple[int, int, int], np.dtype[np.float32]] = state.trace_BKF[:, :taken].cpu().numpy()
-    return trace
+    return state.trace_BKF[:, :taken].cpu().numpy()

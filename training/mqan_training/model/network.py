@@ -68,8 +68,7 @@ class Network(nn.Module):
     def generator_inputs(self) -> Tensor:
         """Return the projected decoder input of every generator piece, [V, D]; the end's is never used."""
         words = [word_of(piece) for piece in self.vocabulary.pieces]
-        projected: Tensor = self.mqan.decoder.project(self.embedder.embed_words(words))
-        return projected
+        return self.mqan.decoder.project(self.embedder.embed_words(words))
 
     @torch.no_grad()
     def greedy_answers(self, requests: Sequence[Request], max_answer_tokens: int) -> list[Answer]:
@@ -110,5 +109,4 @@ class Network(nn.Module):
 
 
 def gather_slots(x_BUD: Tensor, slots_BT: Tensor) -> Tensor:
-    """Return the row of each position's slot, [B, T, D]."""
     return x_BUD.gather(1, slots_BT[:, :, None].expand(-1, -1, x_BUD.shape[2]))

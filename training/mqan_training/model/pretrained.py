@@ -63,13 +63,10 @@ def mean_states(states_NSM: Tensor, places_BT: Tensor, counts_BT: Tensor) -> Ten
     sums_NSM = functional.pad(states_NSM.float().cumsum(dim=1), (0, 0, 1, 0))  # of the pieces in front of each
     rows_BT, firsts_BT = places_BT // states_NSM.shape[1], places_BT % states_NSM.shape[1]
     sums_BTM = sums_NSM[rows_BT, firsts_BT + counts_BT] - sums_NSM[rows_BT, firsts_BT]
-    mean_BTM: Tensor = sums_BTM / counts_BT[..., None]
-    return mean_BTM
+    return sums_BTM / counts_BT[..., None]
 
 
 class PretrainedNetwork(nn.Module):
-    """The reader, its scores of first and last word, and the decoder."""
-
     def __init__(self, config: ModelConfig, bert: Bert, num_generated: int) -> None:
         super().__init__()
         width = bert.config.hidden_size
@@ -95,17 +92,10 @@ class PretrainedNetwork(nn.Module):
         c_span_BC2, q_span_BQ2 = self.span(c_states_BCM).float(), self.span(q_states_BQM).float()
         first_BD, null_B2 = self._over_windows(states_NSM[:, 0], inputs)
         alike, similarity_BQ = self._similarity(states_NSM, q_states_BQM, inputs)
-        span = Span(
-            c_span_BC2[..., 0],
-            q_span_BQ2[..., 0] + similarity_BQ,
-            c_span_BC2[..., 1],
-            q_span_BQ2[..., 1],
-            null_B2[:, 0],
-            null_B2[:, 1],
-            inputs.pointed_BQ,
-            inputs.allowed_B3,
-            first_BD,
-        )
+        starts = c_span_BC2[..., 0], q_span_BQ2[..., 0] + similarity_BQ
+        ends = c_span_BC2[..., 1], q_span_BQ2[..., 1]
+        nulls = null_B2[:, 0], null_B2[:, 1]
+        span = Span(*starts, *ends, *nulls, inputs.pointed_BQ, inputs.allowed_B3, first_BD)
         keys, values = self.decoder.read_context(self.decoder.attended((c_fin_BCD, q_fin_BQD)))
         states = (c_states_BCM, q_states_BQM)
         return Encoded(c_fin_BCD, q_fin_BQD, keys, values, inputs.c_mask_BC, inputs.q_mask_BQ, span, alike, states)
@@ -132,8 +122,7 @@ class PretrainedNetwork(nn.Module):
         """Return the mean of the vectors of words' pieces, [..., M]; piece 0 is padding."""
         is_piece_XP1 = (pieces_XP > 0)[..., None]
         vectors_XPM = self.bert.pieces(pieces_XP) * is_piece_XP1
-        mean: Tensor = vectors_XPM.sum(dim=-2) / is_piece_XP1.sum(dim=-2).clamp(min=1)
-        return mean
+        return vectors_XPM.sum(dim=-2) / is_piece_XP1.sum(dim=-2).clamp(min=1)
 
     def forward(
         self, inputs: ReaderInputs, answer_pieces_BAP: Tensor, is_word: tuple[Tensor, Tensor]

@@ -37,23 +37,19 @@ class Similarity(nn.Module):
         self.weight = nn.Parameter(torch.ones(()))
 
     def vectors(self, states: Tensor) -> Tensor:
-        """Return the vectors, of length 1, of mean states [..., M]."""
         mapped = (states + self.map(states)).float()
         lengths = (mapped * mapped).sum(dim=-1, keepdim=True).clamp(min=1e-12).sqrt()
-        vectors: Tensor = mapped / lengths
-        return vectors
+        return mapped / lengths
 
     def score(self, text_M: Tensor, choice_M: Tensor) -> Tensor:
-        score: Tensor = (text_M * choice_M).sum(dim=-1) * self.weight * _SCALE
-        return score
+        return (text_M * choice_M).sum(dim=-1) * self.weight * _SCALE
 
 
 def mean_of_text(states_NSM: Tensor, segments_NS: Tensor) -> Tensor:
     """Return the mean state of the pieces of each window's context, the separator behind it included, [N, M]."""
     is_text_N1S = (segments_NS > 0).to(states_NSM.dtype)[:, None, :]
     sums_NM = (is_text_N1S @ states_NSM)[:, 0]
-    mean_NM: Tensor = sums_NM / is_text_N1S.sum(dim=-1).clamp(min=1)
-    return mean_NM
+    return sums_NM / is_text_N1S.sum(dim=-1).clamp(min=1)
 
 
 def are_choices(groups_NS: Tensor, places: Tensor) -> Tensor:

@@ -18,33 +18,25 @@ _FAR = -1e4  # a score that no softmax sees
 
 
 class Span(NamedTuple):
-    """A pretrained reader's scores of words as the answer's first and last, and what the caller allows.
-
-    ``null_B`` is the score of the answer not being there, ``written_B`` that of its not being one quotation, so that
-    its first word is the generator's. ``pointed_BQ`` and ``allowed_B3`` are those of ``ReaderInputs``; the LSTM starts
-    from ``first_BD``.
-    """
+    """A pretrained reader's scores of words as the answer's first and last, and what the caller allows."""
 
     start_BC: Tensor
     start_BQ: Tensor
     end_BC: Tensor
     end_BQ: Tensor
-    null_B: Tensor
-    written_B: Tensor
-    pointed_BQ: Tensor
+    null_B: Tensor  # of the answer not being there
+    written_B: Tensor  # of its not being one quotation, so that its first word is the generator's
+    pointed_BQ: Tensor  # as in ``ReaderInputs``
     allowed_B3: Tensor
-    first_BD: Tensor
+    first_BD: Tensor  # what the LSTM starts from
 
 
 class FirstTerms(NamedTuple):
-    """What the reader's scores add at the first step: to the pointers' scores, and to logits, each [B].
-
-    Those are of lambda (how much more the context has of the answer's start), of refusal, and of gamma.
-    """
+    """What the reader's scores add at the first step: to the pointers' scores, and to logits."""
 
     start_BC: Tensor
     start_BQ: Tensor
-    side_B: Tensor
+    side_B: Tensor  # of lambda: how much more the context has of the answer's start
     refusal_B: Tensor
     gamma_B: Tensor
 
@@ -72,10 +64,7 @@ def log_sum_exp(scores_BT: Tensor, mask_BT: Tensor) -> Tensor:
 
 
 class Tie(nn.Module):
-    """The terms that a pretrained reader's scores give to the decoder's.
-
-    Each has a weight of its own, which starts at 1: an untrained decoder points as the reader does.
-    """
+    """The terms that a pretrained reader's scores give to the decoder's; at first it points as the reader does."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -98,9 +87,8 @@ class Tie(nn.Module):
         copied_B, generated_B = _log_add(context_B, in_question_B), _log_add(span.null_B, words_B)
         refusal_B = self.null_weight * (span.null_B - words_B).clamp(-20.0, 20.0)
         gamma_B = self.written_weight * (generated_B - copied_B).clamp(-20.0, 20.0)
-        return FirstTerms(
-            self.start_weight * span.start_BC, self.start_weight * span.start_BQ, side_B, refusal_B, gamma_B
-        )
+        starts = self.start_weight * span.start_BC, self.start_weight * span.start_BQ
+        return FirstTerms(*starts, side_B, refusal_B, gamma_B)
 
     def followed(self, h_BD: Tensor, copied: Copied) -> tuple[Tensor, Tensor]:
         """Return what is added to the scores of both pointers (equation 8): the pull to the word after the last one."""
@@ -117,8 +105,7 @@ class Tie(nn.Module):
 
 def _log_add(left_B: Tensor, right_B: Tensor) -> Tensor:  # by operators that every runtime has
     most_B = torch.maximum(left_B, right_B)
-    total_B: Tensor = most_B + torch.log1p(torch.exp(-(left_B - right_B).abs()))
-    return total_B
+    return most_B + torch.log1p(torch.exp(-(left_B - right_B).abs()))
 
 
 def hazard(end_BT: Tensor, mask_BT: Tensor) -> Tensor:

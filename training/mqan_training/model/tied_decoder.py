@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from mqan_core.text.vocab import NUM_SPECIAL
-from mqan_training.model.decoder import Decoder, Encoded, IsWord, Mixture, Pointers, Recurrence
+from mqan_training.model.decoder import Decoder, Encoded, IsWord, Recurrence
 from mqan_training.model.tie import Copied, FirstTerms, Span, Tie, copied_from, hazard
 
 _NEVER = 20.0  # is taken from the logit of what cannot be at a step
@@ -25,15 +25,12 @@ class Constants(NamedTuple):
 
 
 class Ties(NamedTuple):
-    """The ties of a step: ``first`` is added at the first one, ``copied`` is of the word before the others.
-
-    ``is_first_B`` is given where rows of a batch are at different steps.
-    """
+    """The ties of a step: ``first`` is added at the first one, ``copied`` is of the word before the others."""
 
     constants: Constants
     first: FirstTerms | None
     copied: Copied | None
-    is_first_B: Tensor | None = None
+    is_first_B: Tensor | None = None  # where rows of a batch are at different steps
 
 
 class TiedDecoder(Decoder):
@@ -53,14 +50,20 @@ class TiedDecoder(Decoder):
         hazards = hazard(span.end_BC, encoded.c_mask_BC), hazard(span.end_BQ, encoded.q_mask_BQ)
         return Constants(self.tie.first_terms(span, encoded.c_mask_BC), *hazards)
 
-    def _first_ties(self, constants: Constants) -> Ties:
-        return Ties(constants, constants.first, None)
-
-    def _later_ties(self, before: Recurrence, is_word: IsWord | None, constants: Constants) -> Ties:
-        return Ties(constants, None, _copied(before, is_word))
-
-    def _ties_at(self, position_B: Tensor, before: Recurrence, is_word: IsWord | None, encoded: Encoded) -> Ties:
-        copied, constants = _copied(before, is_word), self._constants(encoded)
+    def _ties(
+        self,
+        constants: Constants,
+        before: Recurrence | None = None,
+        is_word: IsWord | None = None,
+        position_B: Tensor | None = None,
+    ) -> Ties:
+        if before is None:
+            return Ties(constants, constants.first, None)
+        if is_word is None:
+            raise ValueError("a tied decoder needs to know which words the previous word is")
+        copied = copied_from(before.pointer_BC, before.question_pointer_BQ, *is_word)
+        if position_B is None:
+            return Ties(constants, None, copied)
         is_first_B = (position_B == 0).to(before.h_BD.dtype)
         here = FirstTerms(*(x * is_first_B.view(-1, *[1] * (x.dim() - 1)) for x in constants.first))
         return Ties(constants, here, copied, is_first_B)
@@ -101,36 +104,23 @@ class TiedDecoder(Decoder):
         pairs = zip(at_first, later, strict=True)
         return tuple(first_B * is_first_B + later_B * (1 - is_first_B) for first_B, later_B in pairs)
 
-    def _mixture(
-        self, logits_BAV: Tensor, gamma_BA: Tensor, pointers: Pointers, encoded: Encoded, *terms: Tensor
-    ) -> Mixture:
+    def _generated(
+        self, logits_BAV: Tensor, gamma_BA: Tensor, encoded: Encoded, *terms: Tensor
+    ) -> tuple[Tensor, Tensor]:
         refusal_BA, end_BA, tied_gamma_BA = terms
         special_BA2 = logits_BAV[..., :NUM_SPECIAL] + torch.stack([end_BA, refusal_BA], dim=-1)
         logits_BAV = torch.cat([special_BA2, logits_BAV[..., NUM_SPECIAL:]], dim=-1)
         p_vocab_BAV = torch.softmax(logits_BAV, dim=-1)  # (11)
         gamma_BA = torch.sigmoid(gamma_BA + tied_gamma_BA)  # (12)
-        return _allowed(p_vocab_BAV, gamma_BA, pointers, _span(encoded).allowed_B3)
-
-
-def _allowed(p_vocab_BAV: Tensor, gamma_BA: Tensor, pointers: Pointers, allowed_B3: Tensor) -> Mixture:
-    alpha_c_BAC, alpha_q_BAQ, lambda_BA = pointers
-    allowed_B3 = allowed_B3[(slice(None), *[None] * (gamma_BA.dim() - 1))]  # [B, 3] or [B, 1, 3]
-    special_BAV = p_vocab_BAV[..., :NUM_SPECIAL]
-    words_BAV = p_vocab_BAV[..., NUM_SPECIAL:] * allowed_B3[..., 2:]
-    p_vocab_BAV = torch.cat([special_BAV, words_BAV], dim=-1)
-    of_vocab_BA = p_vocab_BAV.sum(dim=-1)
-    any_pointer_BA = torch.maximum(allowed_B3[..., 0], allowed_B3[..., 1])
-    generated_BA = gamma_BA * of_vocab_BA
-    copied_BA = (1 - gamma_BA) * any_pointer_BA
-    gamma_BA = generated_BA / (generated_BA + copied_BA).clamp(min=1e-9)
-    p_vocab_BAV = p_vocab_BAV / of_vocab_BA.clamp(min=1e-9)[..., None]
-    return Mixture(p_vocab_BAV, alpha_c_BAC, alpha_q_BAQ, gamma_BA, lambda_BA)
-
-
-def _copied(before: Recurrence, is_word: IsWord | None) -> Copied:
-    if is_word is None:
-        raise ValueError("a tied decoder needs to know which words the previous word is")
-    return copied_from(before.pointer_BC, before.question_pointer_BQ, *is_word)
+        allowed_B3 = _span(encoded).allowed_B3
+        allowed_B3 = allowed_B3[(slice(None), *[None] * (gamma_BA.dim() - 1))]  # [B, 3] or [B, 1, 3]
+        words_BAV = p_vocab_BAV[..., NUM_SPECIAL:] * allowed_B3[..., 2:]
+        p_vocab_BAV = torch.cat([p_vocab_BAV[..., :NUM_SPECIAL], words_BAV], dim=-1)
+        of_vocab_BA = p_vocab_BAV.sum(dim=-1)
+        generated_BA = gamma_BA * of_vocab_BA
+        copied_BA = (1 - gamma_BA) * torch.maximum(allowed_B3[..., 0], allowed_B3[..., 1])
+        gamma_BA = generated_BA / (generated_BA + copied_BA).clamp(min=1e-9)
+        return p_vocab_BAV / of_vocab_BA.clamp(min=1e-9)[..., None], gamma_BA
 
 
 def _span(encoded: Encoded) -> Span:

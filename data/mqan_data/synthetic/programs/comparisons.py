@@ -21,12 +21,8 @@ def ask_comparisons(chance: Random, rng: np.random.Generator, *, held_back: bool
     sheet = _Sheet(file, Told(chance, rng), table)
     intro, style = chance.choice(file["intros"]), chance.random()
     sheet.told.add(f"{intro}\n" if intro else "")
-    if style < 0.35:
-        sheet.tell()
-    elif style < 0.5:
-        sheet.write_list()
-    else:
-        sheet.write_grid()
+    write = sheet.tell if style < 0.35 else sheet.write_list if style < 0.5 else sheet.write_grid
+    write()
     return sheet.ask()
 
 
@@ -165,23 +161,19 @@ class _Sheet:
         one, other = chance.sample(range(len(self.names)), 2)
         missing = [row for row in range(len(self.names)) if row not in known]
         if missing and chance.random() < 0.6:
-            one = missing[0]
-            other = chance.choice(list(known))
+            one, other = missing[0], chance.choice(list(known))
         asks_more = chance.random() < 0.5
-        which = "Who" if self.table["row"] in _PERSONS else "Which"
-        values = {"one": self.names[one], "other": self.names[other], "which": which}
-        values["words"] = column["more"] if asks_more else column["less"]
+        names, wordings = [self.names[one], self.names[other]], self.file["questions"]
+        values = {"one": names[0], "other": names[1], "words": column["more"] if asks_more else column["less"]}
+        values["which"] = "Who" if self.table["row"] in _PERSONS else "Which"
         if one not in known or other not in known:
-            return self.told.unknown(worded(chance, self.file["questions"]["whether_more"], values), ("yes", "no"))
+            return self.told.unknown(worded(chance, wordings["whether_more"], values), ("yes", "no"))
         spans = [self.spans[place, one], self.spans[place, other]]
         holds = (known[one] > known[other]) == asks_more
         if chance.random() >= 0.3:
-            return self.told.whether(worded(chance, self.file["questions"]["whether_more"], values), holds, spans)
-        names = [self.names[one], self.names[other]]
+            return self.told.whether(worded(chance, wordings["whether_more"], values), holds, spans)
         choices = names if chance.random() < 0.6 else ()
-        return self.told.offer(
-            worded(chance, self.file["questions"]["which_more"], values), (names[not holds],), choices, spans
-        )
+        return self.told.offer(worded(chance, wordings["which_more"], values), (names[not holds],), choices, spans)
 
 
 def _written(column: Any, number: int) -> str:

@@ -67,10 +67,7 @@ class Told:
         return any(written == value for written, _ in self.places)
 
     def quote(self, question: str, value: str, spans: Sequence[Span], within: Sequence[Span] = ()) -> Example:
-        """Ask for a value that stands in the text: in the first of some spans, or anywhere.
-
-        The spans decide it; the answer stands ``within`` others, if these are given.
-        """
+        """Ask for a value that stands in the text: ``within`` some spans or those that decide it, or anywhere."""
         for first, last in (*(within or spans), (0, len(self.text))):
             for written, start in self.places:
                 if written == value and first <= start < last:

@@ -32,8 +32,7 @@ class Verb:
         return _file()["of_given" if self.things else "of_done"]
 
     @property
-    def is_state(self) -> bool:
-        """Return whether it tells what somebody is, which has no time."""
+    def is_state(self) -> bool:  # what somebody is, which has no time
         return self.forms["base"].startswith("be ")
 
 
@@ -49,23 +48,15 @@ def verbs(*, held_back: bool) -> tuple[Verb, ...]:
     return tuple(part_of(found, _HELD_BACK, held_back=held_back))
 
 
-def _forms(base: str, past: str, participle: str, other: str, other_past: str, other_participle: str) -> dict[str, str]:
+def _forms(*words: str) -> dict[str, str]:
     """Return the forms of a verb; "alone" are those that tell the sides apart by themselves."""
-    return {
-        "base": base,
-        "past": past,
-        "participle": participle,
-        "other": other,
-        "other_past": other_past,
-        "other_participle": other_participle,
-        "past_alone": past if past != other_past else "",
-        "other_past_alone": other_past if past != other_past else "",
-        "participle_alone": participle if participle != other_participle else "",
-        "did": "was" if base.startswith("be ") else "did",
-        "do": base.removeprefix("be "),
-        "other_did": other and ("was" if other.startswith("be ") else "did"),
-        "other_do": other.removeprefix("be "),
-    }
+    forms = dict(zip(("base", "past", "participle", "other", "other_past", "other_participle"), words, strict=True))
+    for name, other in (("past", "other_past"), ("other_past", "past"), ("participle", "other_participle")):
+        forms[f"{name}_alone"] = forms[name] if forms[name] != forms[other] else ""
+    for side, base in (("", forms["base"]), ("other_", forms["other"])):
+        forms[f"{side}did"] = base and ("was" if base.startswith("be ") else "did")
+        forms[f"{side}do"] = base.removeprefix("be ")
+    return forms
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +87,7 @@ def ask_transfers(chance: Random, rng: np.random.Generator, *, held_back: bool) 
     if not cast.pronouns:
         known = tuple(verb for verb in known if verb.things in _OF_FIRMS or verb.forms["base"] in _file()["of_firms"])
     given = chance.random() < 0.6
-    kinds = [verb for verb in known if bool(verb.things) == given] or list(known)
-    events = _events(chance, kinds, cast)
+    events = _events(chance, [verb for verb in known if bool(verb.things) == given] or known, cast)
     told = Told(chance, rng)
     spans = _tell(told, events, cast)
     place = chance.randrange(len(events))
@@ -122,10 +112,8 @@ def _events(chance: Random, kinds: Sequence[Verb], cast: _Cast) -> list[Event]:
     """Draw events; nobody is on the same side twice, and each thing changes hands once."""
     number = chance.choice((1, 2, 2, 2, 3))
     order = chance.sample(cast.names[:5], 5)
-    if chance.random() < 0.5:  # a chain: the second side of one event is the first of the next
-        sides = [(order[n], order[n + 1]) for n in range(number)]
-    else:
-        sides = [(order[n], order[(n + 2) % 5]) for n in range(number)]
+    gap = 1 if chance.random() < 0.5 else 2  # 1 is a chain: the second side of one event is the first of the next
+    sides = [(order[n], order[(n + gap) % 5]) for n in range(number)]
     verb = chance.choice(kinds)
     events: list[Event] = []
     for a, b in sides:
@@ -167,10 +155,9 @@ def _tell_event(told: Told, event: Event, cast: _Cast) -> list[Span]:
     if a_words and b_words and a_words != b_words and not separable and chance.random() < 0.3:
         met = told.add(chance.choice(_file()["met"]), values, capital=True)
         told.add(" ")
-        if second and chance.random() < 0.5:
-            pronouns, template = {"a": a_words[1], "b": b_words[0]}, chance.choice(second)
-        else:
-            pronouns, template = {"a": a_words[0], "b": b_words[1]}, first[0]
+        is_second = bool(second) and chance.random() < 0.5
+        template = chance.choice(second) if is_second else first[0]
+        pronouns = {"a": a_words[is_second], "b": b_words[not is_second]}
         return [met, told.add(f"{template}.", {**values, **pronouns}, capital=True)]
     template = chance.choice(chance.choice([form for form in (first, second, passive) if form]))
     where = 1.0 if verb.is_state else chance.random()
