@@ -64,6 +64,32 @@ async def test_what_has_no_end_is_refused_soon(start_server: StartServer, kind: 
     assert callers.service.num_requests == 0
 
 
+async def test_health_answers_beside_64_endless_requests(start_server: StartServer) -> None:
+    callers = await start_server()
+    await callers.rest.get("/health/ready")
+    over, num_sent = asyncio.Event(), 0
+
+    async def attack(begin: bytes, more: bytes) -> None:
+        nonlocal num_sent
+        while not over.is_set():
+            peer = await Peer.connect(port_of(callers))
+            await peer.send(chain([begin], repeat(more, 100)))
+            peer.writer.close()
+            num_sent += 1
+
+    kinds = list(ENDLESS.values())
+    attacks = [asyncio.create_task(attack(*kinds[number % len(kinds)])) for number in range(64)]
+    most_sent = 0  # while one call of health waits
+    for _ in range(20):
+        before = num_sent
+        assert (await callers.rest.get("/health/ready")).status_code == 200
+        most_sent = max(most_sent, num_sent - before)
+    over.set()
+    await asyncio.gather(*attacks)
+    assert num_sent > 64
+    assert most_sent < 2_000
+
+
 @pytest.mark.parametrize("where", ["target", "header"])
 async def test_the_refusal_can_be_read(start_server: StartServer, where: str) -> None:
     callers = await start_server(max_metadata_bytes=2000)

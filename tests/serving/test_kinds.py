@@ -44,7 +44,7 @@ def test_a_free_answer_says_whether_there_is_one(clients: Any) -> None:
 
 def test_one_of_the_choices_is_the_answer_whatever_their_order(clients: Any) -> None:
     chance = random.Random(3)
-    for _ in range(10):
+    for _ in range(30):
         labels = chance.sample(LABELS, chance.randint(1, len(LABELS)))
         text = make_text(chance, chance.choice((1, 30, 200)))
         answer = ask(clients, text, choices=labels)
@@ -81,7 +81,7 @@ def test_where_none_may_be_the_answer_it_is_one_of_the_outcomes(clients: Any, as
 
 def test_labels_that_the_question_lists_are_choices(clients: Any) -> None:
     rng, num_answered = random.Random(3), 0
-    for _ in range(8):
+    for _ in range(20):
         text = make_text(rng, 25)
         labels = list({" ".join(rng.choices(WORDS, k=rng.randint(1, 3))) for _ in range(rng.randint(3, 9))})
         question = f"Who is it? Choose from: {', '.join(labels)}."
@@ -96,7 +96,7 @@ def test_labels_that_the_question_lists_are_choices(clients: Any) -> None:
             [span] = answer.spans
             assert (span.source, question[span.start : span.end]) == ("question", answer.text)
             assert all(question[t.span.start : t.span.end] == t.text for t in answer.tokens if t.span)
-    assert num_answered > 1
+    assert num_answered > 5
 
 
 def test_descriptions_are_read(clients: Any) -> None:
