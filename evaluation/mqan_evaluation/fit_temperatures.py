@@ -7,7 +7,7 @@ of the contexts.
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +23,7 @@ from mqan_data.source import Source
 from mqan_data.synthetic.source import made_sources
 from mqan_evaluation.answerers import EngineAnswerer, answer_all
 from mqan_evaluation.everyday_section import NAME as EVERYDAY
+from mqan_evaluation.everyday_section import everyday_examples
 from mqan_evaluation.judging import draw_questions, judge
 from mqan_evaluation.reliability import expected_calibration_error, fit_logistic, fold_of
 from mqan_evaluation.sections import Cell, Measuring, Section, calibrated
@@ -66,10 +67,12 @@ def fit_temperatures(observed: Sequence[Observed]) -> Temperatures:
     """Return the maps: of kinds, and of the buckets of a number of choices that have at least ``LEAST`` questions.
 
     There is one map for several labels, whatever their number: whether one holds does not depend on how many there are.
+    It is fitted on people's questions where these are enough: more than half of their labels hold.
     Those of choices are fitted on questions with choices. Labels that a question lists are sometimes cut wrongly from
     it, which says nothing about how sure a model may be of choices that are given.
     """
     groups: dict[str, list[Observed]] = defaultdict(list)
+    of_people: list[Observed] = []
     for one in observed:
         if one.kind is QuestionKind.FREE:
             groups[QuestionKind.REFUSAL.value].append(one)
@@ -77,8 +80,12 @@ def fit_temperatures(observed: Sequence[Observed]) -> Temperatures:
                 groups[one.kind.value].append(one)
         elif one.example.choices:
             groups[one.kind.value].append(one)
-            if one.kind is not QuestionKind.SEVERAL:
+            if one.kind is QuestionKind.SEVERAL:
+                of_people += [one] if one.example.task == EVERYDAY else []
+            else:
                 groups[f"{one.kind.value}/{bucket_of(len(one.answer.choices))}"].append(one)
+    if len(of_people) >= LEAST:
+        groups[QuestionKind.SEVERAL.value] = of_people
     fitted = {name: _fit(name, group) for name, group in groups.items() if len(group) >= LEAST}
     return Temperatures({name: found for name, found in sorted(fitted.items()) if found is not None})
 
@@ -129,7 +136,10 @@ def calibration_sources(data: Path, trained_on: Sequence[str]) -> list[Source]:
 def _draw(measuring: Measuring, sources: Sequence[Source]) -> list[Example]:
     each = min(measuring.limit or EACH, EACH)
     number = {EVERYDAY: OF_EVERYDAY * each}
-    return [e for s in sources for e in draw_questions([s], number.get(s.name, each), measuring.seed)]
+    drawn = [e for s in sources for e in draw_questions([s], number.get(s.name, each), measuring.seed)]
+    if all(s.name != EVERYDAY for s in sources):
+        return drawn
+    return [*drawn, *(replace(e, task=EVERYDAY) for e in everyday_examples(measuring) if e.multiple)]
 
 
 def calibration_section(

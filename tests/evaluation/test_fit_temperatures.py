@@ -106,6 +106,14 @@ def test_several_labels_are_fitted_each_beside_the_refusal() -> None:
     assert maps["several"].offset == pytest.approx(-1.0, rel=0.15)
 
 
+def test_several_labels_follow_people_where_they_asked_enough() -> None:
+    others = of_several(1500, 0.5, -1.0)
+    people = [replace(o, example=replace(o.example, task="everyday")) for o in of_several(1500, 1.5, 1.0)]
+    assert fit_temperatures([*others, *people]).maps["several"] == fit_temperatures(people).maps["several"]
+    few = [*others, *people[: LEAST - 1]]
+    assert fit_temperatures(few).maps["several"].offset == pytest.approx(-1.0, rel=0.2)
+
+
 def test_the_map_decides_which_of_several_labels_hold() -> None:
     """Fitted on one half, it is right more often on the other; what is judged is what an answer says."""
     observed = of_several(1200, 1.0, -1.5)
