@@ -32,6 +32,7 @@ _FORMS = {
         "end, or * alone",
     ),
 }
+_LINK = r"^[^=]+=https?://\S+$"
 _NEAR = 0.85  # of difflib: a letter or a word more or less, and none of the command line's own or of a cluster's
 _NO_NAME = "is empty, which would open the server to everybody; name the file of keys, or unset it to mean that"
 _DEFAULT_BUNDLE = default_bundle()
@@ -76,6 +77,10 @@ class Settings(BaseSettings):
         ("mqan", "jev-*", "typesafe/jev-*", "~typesafe/jev-*"),
         description="Names, separated by commas, by which decision APIs may ask for the model beside its own; * stands "
         "for any characters. By default those that TypeSafe and OpenRouter tell their users to pin.",
+    )
+    page_links: Annotated[tuple[Annotated[str, Field(pattern=_LINK)], ...], NoDecode] = Field(
+        (),
+        description="Links that the web page shows, separated by commas, such as Source=https://code.example/mqan.",
     )
     adapters: Path | None = Field(
         None,
@@ -213,12 +218,12 @@ class Settings(BaseSettings):
             raise ValueError(_NO_NAME)
         return given
 
-    @field_validator("model_aliases", mode="before")
+    @field_validator("model_aliases", "page_links", mode="before")
     @classmethod
-    def _read_aliases(cls, given: Any) -> Any:
+    def _split(cls, given: Any) -> Any:
         names = [name.strip() for name in given.split(",")] if isinstance(given, str) else given
         if isinstance(names, list | tuple) and not all(names):
-            raise ValueError("an alias is empty; give names with commas between them")
+            raise ValueError("one is empty; give names with commas between them")
         return names
 
     @field_validator("allowed_hosts", "cors_origins", mode="before")

@@ -150,6 +150,43 @@ export async function listOfTexts(open) {
   assert.match(await page.textContent("#rows"), /^501 texts; the first 500 are asked/);
 }
 
+export async function correctedLabels(open) {
+  const page = await open();
+  await page.click("#mode-list");
+  const mails = ["My invoice is wrong.", "The parcel, is late.", "I was charged twice.", "Where is my delivery?"];
+  await page.fill("#texts", mails.join("\n"));
+  await page.locator("#questions input").first().fill("Which team's?");
+  await page.selectOption("#questions select", "choices");
+  await page.locator("#questions textarea").fill("billing: money; invoices\nshipping");
+  await page.click("#ask");
+  await page.waitForSelector("#download:not([hidden])");
+  const label = (row) => page.locator("#list-body tr").nth(row).locator("[data-name]");
+  assert.ok(await page.locator("#corrected").isHidden());
+  for (const [row, right] of ["shipping", "shipping", "billing", "shipping"].entries()) {
+    await label(row).click();
+    await page.getByLabel("Right: Which team's?").selectOption(right);
+    await page.waitForFunction((number) => document.getElementById("told-right").textContent.startsWith(`${number} label`), row + 1);
+    assert.equal(await page.evaluate(() => document.activeElement.textContent), right, "the focus is lost");
+  }
+  await label(1).click();
+  await page.keyboard.press("Tab");
+  assert.equal(await label(1).textContent(), "shipping", "leaving the choice changes the label");
+  await page.click("#ask");
+  await page.waitForSelector("#download:not([hidden])");
+  await page.reload();
+  await page.waitForSelector("#download:not([hidden])");
+  assert.equal(await label(0).textContent(), "shipping", "what is right is forgotten");
+  await page.click("#copy-adapt");
+  await page.waitForFunction(() => document.getElementById("adapt-copied").textContent === "Copied.");
+  const [download] = await Promise.all([page.waitForEvent("download"), page.click("#save-right")]);
+  const written = await readFile(await download.path(), "utf8");
+  const rows = ['My invoice is wrong.,shipping', '"The parcel, is late.",shipping', "I was charged twice.,billing", "Where is my delivery?,shipping"];
+  assert.equal(written, `\ufefftext,label\r\n${rows.join("\r\n")}\r\n`);
+  const command = await page.evaluate(() => navigator.clipboard.readText());
+  assert.ok(command.includes("--labels 'billing=money, invoices; shipping'"), command);
+  return { written, command: command.replaceAll("\\\n", "") };
+}
+
 export async function optionsOfAll(open) {
   const page = await open();
   await fill(page, TEXT, "Which kind?");

@@ -150,6 +150,62 @@ export async function copying(open) {
   assert.equal(await focused(), "copy");
 }
 
+export async function copiedImage(open) {
+  const page = await open();
+  await ask(page);
+  await page.click("#image");
+  await textOf(page, "sent", "Copied.");
+  const drawn = await page.evaluate(async () => {
+    const [item] = await navigator.clipboard.read();
+    const { width, height } = (window.picture = await createImageBitmap(await item.getType("image/png")));
+    const pen = new OffscreenCanvas(width, height).getContext("2d");
+    pen.drawImage(window.picture, 0, 0);
+    const colours = new Set(new Uint32Array(pen.getImageData(0, 0, width, height).data.buffer));
+    const rgb = getComputedStyle(document.querySelector("#text .place")).borderBottomColor.match(/\d+/g).map(Number);
+    return { width, hasMark: colours.has(((255 << 24) | (rgb[2] << 16) | (rgb[1] << 8) | rgb[0]) >>> 0), numColours: colours.size };
+  });
+  assert.equal(drawn.width, 1680);
+  assert.ok(drawn.hasMark, "the mark of the text is not drawn in its colour");
+  assert.ok(drawn.numColours > 20, "there are no letters");
+  await page.evaluate(() => (navigator.clipboard.write = () => Promise.reject(new Error("not allowed"))));
+  const [download] = await Promise.all([page.waitForEvent("download"), page.click("#image")]);
+  assert.equal(download.suggestedFilename(), "answers.png");
+  await textOf(page, "sent", "The clipboard takes no image: saved as answers.png.");
+}
+
+export async function adapters(open) {
+  const page = await open();
+  const adapter = page.locator("#questions .adapter");
+  await page.fill("#context", "Ada wrote notes.");
+  await page.selectOption("#questions select", "choices");
+  await adapter.waitFor();
+  assert.deepEqual(await adapter.locator("option").allTextContents(), ["Labels of my own", "desks: harbour, notes, walls"]);
+  await adapter.selectOption("desks");
+  assert.ok(await page.locator("#questions textarea").isHidden());
+  assert.equal(await page.locator("#questions input").first().inputValue(), "Which desk?");
+  const asks = page.waitForRequest("**/v1/answer");
+  await page.click("#ask");
+  assert.deepEqual((await asks).postDataJSON().choices, { adapter: "desks" });
+  await page.waitForSelector("#answers .words");
+  assert.match(await page.textContent("#answers .words"), /^notes/);
+  await page.click("#code summary");
+  await page.getByRole("button", { name: "Python" }).click();
+  assert.match(await page.textContent("#snippet"), /"Which desk\?", adapter="desks"/);
+  await page.getByRole("button", { name: "Decision API" }).click();
+  assert.match(await page.textContent("#snippet"), /"type": "choice",\s+"adapter": "desks"/);
+  const link = page.url();
+  await page.selectOption("#questions select >> nth=0", "scale");
+  assert.equal(await adapter.count(), 0, "it is no scale");
+  assert.ok(await page.locator("#questions textarea").isVisible());
+  await page.goto("about:blank");
+  await page.goto(link);
+  assert.equal(await adapter.inputValue(), "desks", "a link has no adapter");
+  assert.equal(await page.getByRole("link", { name: "Source" }).getAttribute("href"), "https://code.example/a?b=1&c=2");
+  await page.getByRole("link", { name: "Model card" }).click();
+  await page.waitForURL("**/card");
+  assert.match(await page.textContent("body"), /# mqan-default [^]*Intended use/);
+}
+
 export async function focusAfterCancel(open) {
   const page = await open();
   const held = await hold(page);

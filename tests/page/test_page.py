@@ -12,7 +12,9 @@ import pytest
 from google.protobuf import json_format
 
 from mqan.v1.answer_pb2 import SOURCE_CONTEXT, AnswerRequest, FillRecordRequest
+from mqan_core.bundle import read_manifest
 from mqan_serving.pages import load_playground
+from tests.serving.test_adapters import write
 
 _SCENARIOS = [
     "wordsAndPlaces",
@@ -49,6 +51,7 @@ _SCENARIOS = [
     "savedFile",
     "listOfTexts",
     "optionsOfAll",
+    "copiedImage",
     "hints",
 ]
 _ATTACK = """<img src=x onerror="window.broken=1"></script><script>window.broken=1</script><mark>"'&lt;"""
@@ -155,6 +158,23 @@ def test_a_server_that_asks_for_a_key(browse: Any, start_server: Any, tmp_path: 
     server = start_server("local", api_key_file=keys)
     browse("apiKey", server.rest, key=key)
     assert server.stop() == 0
+
+
+def test_adapters_and_links_of_a_server(browse: Any, start_server: Any, repository: Path, tmp_path: Path) -> None:
+    manifest, bundle = read_manifest(repository / "serving" / "bundles" / "default")
+    write(tmp_path, bundle, manifest.text_width, "notes")
+    server = start_server("local", adapters=tmp_path, page_links="Source=https://code.example/a?b=1&c=2")
+    browse("adapters", server.rest)
+    assert server.stop() == 0
+
+
+def test_labels_that_were_corrected_make_an_adapter(browse: Any, page_server: str, tmp_path: Path) -> None:
+    found = browse("correctedLabels", page_server)
+    (tmp_path / "corrected.csv").write_bytes(found["written"].encode())
+    mqan, *arguments = shlex.split(found["command"])
+    assert mqan == "mqan"
+    subprocess.run([sys.executable, "-m", "mqan_cli.main", *arguments], cwd=tmp_path, check=True, timeout=300)
+    assert [path.name for path in (tmp_path / "adapters").iterdir()] == ["which-team-s.safetensors"]
 
 
 def document(answer: str, **more: Any) -> dict[str, Any]:

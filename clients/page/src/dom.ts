@@ -26,6 +26,11 @@ export function button(attributes: Record<string, string | undefined>, act: () =
   return element;
 }
 
+/** Return a text of at most so many characters. */
+export function cut(text: string, most: number): string {
+  return text.length > most ? `${text.slice(0, most - 1)}…` : text;
+}
+
 /** Write a probability in whole percents. */
 export function share(probability: number): string {
   const whole = Math.round(100 * probability);
@@ -37,11 +42,16 @@ export function percent(probability: number): string {
   return `${(100 * probability).toFixed(1)}\u00a0%`;
 }
 
+/** Copy text, and say whether that worked. */
+export async function copyAndTell(text: string, told: HTMLElement, more = ""): Promise<void> {
+  told.textContent = (await copy(text)) ? `Copied.${more}` : "Could not copy.";
+}
+
 /**
  * Copy text, and return whether that worked. Pages of plain HTTP on other hosts than this one have no clipboard: there a
  * selection is copied.
  */
-export async function copy(text: string): Promise<boolean> {
+async function copy(text: string): Promise<boolean> {
   if (navigator.clipboard) return navigator.clipboard.writeText(text).then(() => true, () => false);
   const focused = document.activeElement;
   const area = make("textarea", { "aria-hidden": "true" });

@@ -41,7 +41,7 @@ function title(name: string): string {
 }
 
 /** Offer a file to be saved. */
-export function saveFile(name: string, type: string, content: string): void {
+export function saveFile(name: string, type: string, content: BlobPart): void {
   const href = URL.createObjectURL(new Blob([content], { type }));
   make("a", { href, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(href), 60_000);

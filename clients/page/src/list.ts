@@ -1,28 +1,42 @@
 /** A list of texts: the same questions about each row of a table, which fills while it is asked. */
 
 import { type Client, ClientError } from "../../typescript/src/index.ts";
-import { at, button, make, share } from "./dom.ts";
+import { adaptCommand } from "./adapting.ts";
+import { at, button, copyAndTell, cut, make, share } from "./dom.ts";
 import { saveFile } from "./files.ts";
 import { valueText } from "./records.ts";
 import type { Result } from "./shown.ts";
-import { isRecord, requestOf, type State } from "./state.ts";
+import { hasLabels, isRecord, requestOf, type State } from "./state.ts";
 import { longestColumn, readTable, type Table, writeTable } from "./tables.ts";
 
 export const MAX_ROWS = 500;
 const CONCURRENCY = 8;
 const MAX_VALUES = 50; // of a filter
 const MAX_SHOWN = 120; // characters of a text in the table
+const LEAST_RIGHT = 4; // rows that `mqan adapt` needs
 
 interface Cell {
   value: string;
   probability: number;
+  /** What a reader can say is right, where that is one of labels. */
+  labels?: string[];
+  isSeveral?: boolean;
 }
 
 interface Row {
   text: string;
+  /** Of the table. */
   cells: string[];
   results: Result[];
+  /** What was answered, by question or field. */
+  found: Map<string, Cell>;
   element: HTMLTableRowElement;
+}
+
+/** The answers about each row, and what a reader says is right. */
+export interface KeptList {
+  rows: Result[][];
+  right: [string, string][];
 }
 
 export class List {
@@ -30,6 +44,9 @@ export class List {
   #table: Table = { head: [], rows: [] };
   #rows: Row[] = [];
   #names: string[] = [];
+  #state: State = { context: "", questions: [] };
+  /** What a reader says is right, by question and text: it stays when the texts are asked again. */
+  #right = new Map<string, string>();
 
   /** @param open shows the answers of a row. */
   constructor(open: (state: State, results: Result[]) => void) {
@@ -37,6 +54,10 @@ export class List {
     at("texts").addEventListener("input", () => this.read());
     at("filters").addEventListener("input", () => this.#filter());
     at("download").addEventListener("click", () => saveFile("answers.csv", "text/csv", this.#written()));
+    at("save-right").addEventListener("click", () => {
+      for (const { file, table } of this.#corrected()) saveFile(file, "text/csv", writeTable(table));
+    });
+    at("copy-adapt").addEventListener("click", () => void copyAndTell(at("adapt").textContent ?? "", at("adapt-copied")));
   }
 
   /** Read what is written into rows, and offer the columns. */
@@ -47,8 +68,8 @@ export class List {
     column.replaceChildren(...head.map((name, i) => make("option", { value: `${i}` }, name || `column ${i + 1}`)));
     column.value = `${longestColumn(this.#table)}`;
     at("columns").hidden = head.length < 2;
-    const cut = rows.length > MAX_ROWS ? `; the first ${MAX_ROWS} are asked` : "";
-    at("rows").textContent = rows.length ? `${rows.length} ${rows.length === 1 ? "text" : "texts"}${cut}` : "";
+    const more = rows.length > MAX_ROWS ? `; the first ${MAX_ROWS} are asked` : "";
+    at("rows").textContent = rows.length ? `${rows.length} ${rows.length === 1 ? "text" : "texts"}${more}` : "";
   }
 
   get texts(): string[] {
@@ -57,32 +78,36 @@ export class List {
   }
 
   /** What the table holds, for a reload. */
-  get kept(): Result[][] {
-    return this.#rows.map(({ results }) => results);
+  get kept(): KeptList {
+    return { rows: this.#rows.map(({ results }) => results), right: [...this.#right] };
   }
 
   /** Ask the questions about each text, and fill the table with what comes; `given` answers need no asking. */
-  async ask(client: Client, state: State, signal: AbortSignal, given?: Result[][]): Promise<void> {
+  async ask(client: Client, state: State, signal: AbortSignal, given?: KeptList): Promise<void> {
     const rows = this.#rows = this.texts.map((text, i): Row => {
-      return { text, cells: this.#table.rows[i] ?? [], results: [], element: make("tr", {}) };
+      return { text, cells: this.#table.rows[i] ?? [], results: [], found: new Map(), element: make("tr", {}) };
     });
+    this.#state = state;
+    this.#right = new Map(given?.right ?? this.#right);
     this.#names = [];
+    this.#tell();
     at("filters").replaceChildren();
     at("list-head").replaceChildren(make("th", { scope: "col" }, "Text"));
     at("list-body").replaceChildren(...rows.map(({ element }) => element));
     at("list").hidden = false;
     at("download").hidden = true;
-    for (const row of rows) this.#draw(row, state);
+    for (const row of rows) this.#draw(row);
     const progress = at<HTMLProgressElement>("progress");
     [progress.max, progress.value, progress.hidden] = [rows.length, 0, false];
     const waiting = rows.entries(); // shared: each worker takes the next
     const work = async (): Promise<void> => {
       for (const [i, row] of waiting) {
         const asked = state.questions.map((question) => requestOf(row.text, question, state.least));
-        row.results = given?.[i] ?? await Promise.all(asked.map((request) =>
+        row.results = given?.rows[i] ?? await Promise.all(asked.map((request) =>
           (isRecord(request) ? client.fillRecord(request, { signal }) : client.answer(request, { signal })).catch(asResult)));
         if (signal.aborted) return;
-        this.#draw(row, state);
+        row.found = cellsOf(state, row.results);
+        this.#draw(row);
         at("status").textContent = `${++progress.value} of ${rows.length} texts answered`;
       }
     };
@@ -91,35 +116,93 @@ export class List {
     progress.hidden = true;
     at("download").hidden = false;
     this.#offerFilters();
+    this.#tell();
   }
 
-  #draw(row: Row, state: State): void {
-    const short = row.text.length > MAX_SHOWN ? `${row.text.slice(0, MAX_SHOWN)}…` : row.text;
+  #draw(row: Row): void {
+    const short = cut(row.text, MAX_SHOWN);
     const open = (): void => {
       for (const other of this.#rows) other.element.classList.toggle("open", other === row);
-      this.#open({ ...state, context: row.text }, row.results);
+      this.#open({ ...this.#state, context: row.text }, row.results);
     };
-    const cells = cellsOf(state, row.results);
-    const names = [...cells.keys()];
+    const names = [...row.found.keys()];
     if (names.length > this.#names.length) {
       this.#names = names;
       at("list-head").replaceChildren(...["Text", ...names].map((name) => make("th", { scope: "col" }, name)));
     }
     const text = row.results.length ? button({ class: "link" }, open, short) : short;
-    const values = this.#names.map((name) => {
-      const cell = cells.get(name);
-      return make("td", {}, cell ? make("bdi", {}, cell.value || "∅") : "", " ", make("span", { class: "of" }, cell ? share(cell.probability) : ""));
-    });
+    const values = this.#names.map((name) => make("td", {}, ...this.#shown(row, name)));
     const failed = row.results.find((result): result is ClientError => result instanceof ClientError);
     row.element.replaceChildren(make("td", { dir: "auto" }, text), ...(failed ? [make("td", { class: "problem" }, failed.message)] : values));
-    row.element.dataset["cells"] = JSON.stringify(Object.fromEntries(cells));
+  }
+
+  #shown(row: Row, name: string): (Node | string)[] {
+    const cell = row.found.get(name);
+    if (!cell) return [];
+    const right = this.#right.get(keyOf(name, row.text));
+    const value = make("bdi", {}, (right ?? cell.value) || "∅");
+    const told = make("span", { class: "of" }, right === undefined ? share(cell.probability) : "✓ yours");
+    if (!cell.labels) return [value, " ", told];
+    const label = button({ class: "link", "data-name": name, title: "Say which is right" }, () => this.#choose(row, name, cell, label), value);
+    return [label, " ", told];
+  }
+
+  /** Let the reader say which label is right, in the place of the one that is shown. */
+  #choose(row: Row, name: string, { labels = [], isSeveral }: Cell, shown: HTMLElement): void {
+    const options = labels.map((label) => make("option", { value: label }, label || "∅ none of them"));
+    if (!isSeveral) options.unshift(make("option", { hidden: "", disabled: "", selected: "" }, "Which is right?"));
+    const select = make("select", { "aria-label": `Right: ${name}`, ...(isSeveral && { multiple: "" }) }, ...options);
+    const end = (): void => {
+      select.onblur = null; // comes again when it is taken away
+      const isHere = document.activeElement === select;
+      this.#draw(row);
+      if (isHere) row.element.querySelector<HTMLElement>(`[data-name=${CSS.escape(name)}]`)?.focus();
+    };
+    select.addEventListener("change", () => {
+      this.#right.set(keyOf(name, row.text), [...select.selectedOptions].map(({ value }) => value).join("; "));
+      this.#tell();
+      if (!isSeveral) end();
+    });
+    select.onblur = end;
+    shown.replaceWith(select);
+    select.focus();
+  }
+
+  /** Return what the reader has said of each question, as a table for `mqan adapt`. */
+  #corrected(): { file: string; table: Table; command: string }[] {
+    const questions = this.#state.questions.flatMap((question) => {
+      const name = question.question;
+      const cells = this.#rows.flatMap(({ found }) => found.get(name)?.labels ?? []);
+      const rows = this.#rows.flatMap(({ text }) => {
+        const right = this.#right.get(keyOf(name, text));
+        return right === undefined ? [] : [[text, right]];
+      });
+      return rows.length ? [{ question, rows, labels: [...new Set(cells)] }] : [];
+    });
+    return questions.map(({ question, rows, labels }, i) => {
+      const file = `corrected${i ? `-${i + 1}` : ""}.csv`;
+      return { file, table: { head: ["text", "label"], rows }, command: adaptCommand(file, question, labels) };
+    });
+  }
+
+  /** Tell how many labels the reader has set, and what makes an adapter of them. */
+  #tell(): void {
+    const corrected = this.#corrected();
+    const numRows = corrected.reduce((sum, { table }) => sum + table.rows.length, 0);
+    const isAsked = this.#rows.some(({ found }) => [...found.values()].some(({ labels }) => labels));
+    at("right").hidden = !isAsked;
+    at("corrected").hidden = !numRows;
+    at("told-right").textContent = numRows
+      ? `${numRows} ${numRows === 1 ? "label is" : "labels are"} yours. The command makes an adapter of ${LEAST_RIGHT} or more; eight of each label are a good start.`
+      : "Click a label to say which is right; that also says so of one that is right already.";
+    at("adapt").textContent = corrected.map(({ command }) => command).join("\n\n");
+    at("adapt-copied").textContent = "";
   }
 
   /** Offer a choice of values where a column has few, and a bound for the probability. */
   #offerFilters(): void {
-    const all = this.#rows.map(({ element }) => readCells(element));
     const selects = this.#names.flatMap((name) => {
-      const values = [...new Set(all.map((cells) => cells[name]?.value ?? ""))].sort();
+      const values = [...new Set(this.#rows.map(({ found }) => found.get(name)?.value ?? ""))].sort();
       if (values.length < 2 || values.length > MAX_VALUES || values.length > this.#rows.length / 2) return [];
       const options = values.map((value) => make("option", { value: `=${value}` }, value || "∅"));
       return [make("label", {}, `${name} `, make("select", { "data-name": name }, make("option", { value: "" }, "all"), ...options))];
@@ -132,10 +215,9 @@ export class List {
     const chosen = [...at("filters").querySelectorAll("select")].filter(({ value }) => value);
     const most = at<HTMLInputElement>("below").value;
     let numShown = 0;
-    for (const { element } of this.#rows) {
-      const cells = readCells(element);
-      const fits = chosen.every(({ value, dataset }) => `=${cells[dataset["name"] ?? ""]?.value ?? ""}` === value);
-      const isUnsure = !most || Object.values(cells).some(({ probability }) => probability < Number(most) / 100);
+    for (const { element, found } of this.#rows) {
+      const fits = chosen.every(({ value, dataset }) => `=${found.get(dataset["name"] ?? "")?.value ?? ""}` === value);
+      const isUnsure = !most || [...found.values()].some(({ probability }) => probability < Number(most) / 100);
       element.hidden = !(fits && isUnsure);
       if (!element.hidden) numShown++;
     }
@@ -144,9 +226,8 @@ export class List {
 
   #written(): string {
     const head = [...this.#table.head, ...this.#names.flatMap((name) => [name, `${name}: probability`])];
-    const rows = this.#rows.map(({ cells, element }) => {
-      const found = readCells(element);
-      return [...cells, ...this.#names.flatMap((name) => [found[name]?.value ?? "", found[name]?.probability.toFixed(3) ?? ""])];
+    const rows = this.#rows.map(({ cells, found }) => {
+      return [...cells, ...this.#names.flatMap((name) => [found.get(name)?.value ?? "", found.get(name)?.probability.toFixed(3) ?? ""])];
     });
     return writeTable({ head, rows });
   }
@@ -157,8 +238,8 @@ function asResult(error: unknown): ClientError {
   throw error;
 }
 
-function readCells(element: HTMLElement): Record<string, Cell> {
-  return JSON.parse(element.dataset["cells"] ?? "{}") as Record<string, Cell>;
+function keyOf(name: string, text: string): string {
+  return JSON.stringify([name, text]);
 }
 
 /** Return what was answered, by question or field. */
@@ -168,6 +249,9 @@ function cellsOf(state: State, results: Result[]): Map<string, Cell> {
     if ("record" in result) {
       return Object.entries(result.fields).map(([name, { value, probability }]) => [name, { value: valueText(value), probability }]);
     }
-    return [[state.questions[i]?.question ?? "", { value: result.answer, probability: result.confidence }]];
+    const { question, kind } = state.questions[i]!;
+    const cell = { value: result.answer, probability: result.confidence };
+    const labels = [...result.choices.map(({ label }) => label), ...(kind === "or_none" ? [""] : [])];
+    return [[question, hasLabels(kind) ? { ...cell, labels, isSeveral: kind === "several" } : cell]];
   }));
 }

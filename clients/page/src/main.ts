@@ -4,14 +4,15 @@ import {
   type AnswerRequest, Client, ClientError, type ClientOptions, UnauthenticatedError,
 } from "../../typescript/src/index.ts";
 import arrival from "./arrival.json";
-import { at, button, copy, make } from "./dom.ts";
+import { at, button, copyAndTell, make } from "./dom.ts";
 import { Examples } from "./examples.ts";
 import { answerExplained } from "./explained.ts";
 import { countTokens, looksForeign, readText, saveFile, splitText } from "./files.ts";
-import { List } from "./list.ts";
+import { type KeptList, List } from "./list.ts";
 import { Questions } from "./questions.ts";
 import { toHtml, toMarkdown } from "./saved.ts";
 import { hide, type Result, show, watchShown } from "./shown.ts";
+import { toImage } from "./pictured.ts";
 import { LANGUAGES, type Language, RESPONSE, snippet } from "./snippets.ts";
 import { fromFragment, isRecord, problemOfQuestion, requestOf, type State, toFragment } from "./state.ts";
 
@@ -79,9 +80,9 @@ interface Kept {
   results?: Result[];
   /** The history, the latest last. */
   asked?: string[];
-  /** A list of texts, with the answers about each row. */
+  /** A list of texts, with what its table holds. */
   texts?: string;
-  rows?: Result[][];
+  list?: KeptList;
 }
 
 /** Keep what is shown and the history for a reload, as far as the browser has room; an error is asked again. */
@@ -89,7 +90,7 @@ function keep(state: State): void {
   const isWhole = (results: Result[]): boolean => results.every((result) => !(result instanceof ClientError));
   const asked = [...remembered.keys()];
   const one = latest && isWhole(latest.results) ? { results: latest.results } : {};
-  const many = { texts: at<HTMLTextAreaElement>("texts").value, ...(isWhole(list.kept.flat()) && { rows: list.kept }) };
+  const many = { texts: at<HTMLTextAreaElement>("texts").value, list: isWhole(list.kept.rows.flat()) ? list.kept : { ...list.kept, rows: [] } };
   const kept: Kept = { state, asked, ...(isList() ? many : one) };
   try {
     sessionStorage.setItem(KEPT, JSON.stringify(kept));
@@ -152,7 +153,7 @@ function problemOf(state: State): string | undefined {
 }
 
 /** Ask what the form holds. On arrival stored answers stay until there are others; a list may have its answers given. */
-async function ask(isArrival = false, given?: Result[][]): Promise<void> {
+async function ask(isArrival = false, given?: KeptList): Promise<void> {
   stop("");
   if (!isArrival) clear();
   const state = readState();
@@ -333,6 +334,8 @@ async function describeServer(): Promise<void> {
   options = { ...options, timeoutMs: model.limits.max_timeout_ms + MARGIN_MS };
   client = new Client(base.href, options);
   mostTokens = model.limits.max_context_tokens;
+  questions.offer(model.adapters);
+  at("card").hidden = options.apiKey !== undefined; // a link sends no key
   showForm();
 }
 
@@ -359,6 +362,7 @@ function listen(): void {
     const rows = splitText(context.value, PART_TOKENS).map((part) => `"${part.replaceAll('"', '""')}"`);
     fillList(["part", ...rows].join("\n"));
   });
+  at("list-body").addEventListener("change", () => keep(readState()));
   at("add").addEventListener("click", () => questions.add().focus());
   at("cancel").addEventListener("click", () => stop("Cancelled."));
   at("file").addEventListener("change", (event) => void openFile(event.target as HTMLInputElement));
@@ -379,6 +383,9 @@ function listen(): void {
   at("markdown").addEventListener("click", () => {
     if (latest) void copyAndTell(toMarkdown(latest.state, latest.results), at("sent"));
   });
+  at("image").addEventListener("click", () => {
+    if (latest) void copyImage(toImage(latest.state, latest.results, at("text")), at("sent"));
+  });
   at("key-form").addEventListener("submit", (event) => {
     event.preventDefault();
     useKey(at<HTMLInputElement>("key").value.trim());
@@ -394,8 +401,15 @@ function listen(): void {
   }
 }
 
-async function copyAndTell(text: string, told: HTMLElement, more = ""): Promise<void> {
-  told.textContent = (await copy(text)) ? `Copied.${more}` : "Could not copy.";
+/** Copy a picture, or save it where the clipboard takes none. */
+async function copyImage(picture: Promise<Blob>, told: HTMLElement): Promise<void> {
+  try {
+    await navigator.clipboard.write([new ClipboardItem({ "image/png": picture })]);
+    told.textContent = "Copied.";
+  } catch {
+    saveFile("answers.png", "image/png", await picture);
+    told.textContent = "The clipboard takes no image: saved as answers.png.";
+  }
 }
 
 function useKey(apiKey: string): void {
@@ -427,13 +441,13 @@ function openFragment(isFollowed: boolean): void {
 
 /** Show what was kept of a state, or of the latest one; return whether something was. */
 function restore(state?: State): boolean {
-  const { state: of, results, texts, rows } = readKept() ?? {};
+  const { state: of, results, texts, list: table } = readKept() ?? {};
   if (!of || (state && toFragment(state) !== toFragment(of))) return false;
   showState(of);
   if (texts) {
     setMode(true);
     fillList(texts);
-    void ask(false, rows);
+    void ask(false, table);
   } else if (results) display(of, results);
   return Boolean(texts ?? results);
 }

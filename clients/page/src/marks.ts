@@ -4,6 +4,7 @@ import table from "../../python/mqan_client/marks.json";
 
 export const SOURCES = table.sources;
 export const EVIDENCE = table.evidence;
+export const COLOURS = table.colours;
 
 /** Return the number of the colour of a question or a field; build.mjs makes the class `c` or `e` of it. */
 export function colourOf(number: number): number {

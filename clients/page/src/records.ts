@@ -2,7 +2,7 @@
 
 import type { FilledField, FilledRecord } from "../../typescript/src/index.ts";
 import { badge, type Card, type Told, WEAK } from "./answers.ts";
-import { button, make, share } from "./dom.ts";
+import { button, cut, make, share } from "./dom.ts";
 import { colourOf, type Item } from "./marks.ts";
 
 /**
@@ -17,7 +17,7 @@ export function makeRecordCard(first: number, title: string, { fields }: FilledR
   const rows = Object.entries(fields).map(([label, field], i) => {
     const [number, id] = [first + i, `q${first}.f${i}`];
     const isQuoted = !decided.has(label);
-    const chip = `${number} ${label.length > 24 ? `${label.slice(0, 23)}…` : label}`;
+    const chip = `${number} ${cut(label, 24)}`;
     for (const { source, start, end } of field.spans) {
       items.push({ ids: [id], source, start, end, number, ...(isQuoted && { chip }) });
     }

@@ -1,6 +1,6 @@
 /** What is shown, as a file or a text to send. */
 
-import { ClientError } from "../../typescript/src/index.ts";
+import { type Choice, ClientError } from "../../typescript/src/index.ts";
 import { refusal } from "./answers.ts";
 import { make, share } from "./dom.ts";
 import { valueText } from "./records.ts";
@@ -29,14 +29,20 @@ export function toHtml(shown: HTMLElement, request: string, model: string): stri
 /** Write questions and answers as Markdown, the text quoted first. */
 export function toMarkdown(state: State, results: Result[]): string {
   const quoted = state.context.trim().split("\n").map((line) => `> ${line}`.trimEnd()).join("\n");
-  const told = results.flatMap((result, i) => {
+  const rows = toldOf(state, results).map(({ question, answer, probability }, i) => `${i + 1}. ${question} **${answer}** (${share(probability)})`);
+  return `${quoted}\n\n${rows.join("\n")}\n`;
+}
+
+/** Return what was answered to each question and field that has a number, in their order. */
+export function toldOf(state: State, results: Result[]): { question: string; answer: string; probability: number; choices: Choice[] }[] {
+  return results.flatMap((result, i) => {
     const question = state.questions[i]?.question ?? "";
     if (result instanceof ClientError) return [];
     if ("record" in result) {
-      return Object.entries(result.fields).map(([name, field]) => [name, field.answered ? valueText(field.value) : "∅", field.probability] as const);
+      return Object.entries(result.fields).map(([name, { answered, value, probability }]) =>
+        ({ question: name, answer: answered ? valueText(value) : "∅", probability, choices: [] }));
     }
-    return [[question, result.answered ? result.answer : `∅ ${refusal(result)}`, result.confidence] as const];
+    const answer = result.answered ? result.answer : `∅ ${refusal(result)}`;
+    return [{ question, answer, probability: result.confidence, choices: result.choices }];
   });
-  const rows = told.map(([question, answer, probability], i) => `${i + 1}. ${question} **${answer}** (${share(probability)})`);
-  return `${quoted}\n\n${rows.join("\n")}\n`;
 }

@@ -54,7 +54,8 @@ function decisionApi(requests: Asked[], { base, needsKey }: Target): string {
 function typedQuestion({ question, yes_no, choices, multiple, none, scale }: AnswerRequest): object | undefined {
   if (yes_no) return { type: "noul", instructions: question };
   if (scale) return { type: "score", instructions: question, criteria: scale };
-  if (!choices || "adapter" in choices || multiple || none) return undefined;
+  if (!choices || multiple || none) return undefined;
+  if ("adapter" in choices) return { type: "choice", ...choices };
   const criteria = choices.map((choice) => (typeof choice === "string" ? [choice, ""] : [choice.label, choice.description]));
   return { type: "choice", instructions: question, criteria: Object.fromEntries(criteria) };
 }
@@ -72,12 +73,18 @@ function grpcurl(requests: Asked[], { base, grpcPort, needsKey }: Target): strin
 /** A request as a message of gRPC, in the JSON of protobuf: a choice is an object, a source the name of an enum. */
 function messageOf(request: Asked): object {
   if (isRecord(request)) return { ...request, schema: JSON.stringify(request.schema) };
-  const { choices, sources } = request;
+  const { sources, ...rest } = adapted(request);
   return {
-    ...request,
-    ...(choices && ("adapter" in choices ? { choices: undefined, ...choices } : { choices: choices.map(labelled) })),
+    ...rest,
+    ...(rest.choices && { choices: rest.choices.map(labelled) }),
     ...(sources && { sources: sources.map((source) => `SOURCE_${source.toUpperCase()}`) }),
   };
+}
+
+/** A request with the name of its adapter beside the choices, as gRPC and Python have it. */
+function adapted({ choices, ...rest }: AnswerRequest) {
+  if (!choices) return { ...rest, choices: undefined };
+  return "adapter" in choices ? { ...rest, ...choices, choices: undefined } : { ...rest, choices };
 }
 
 function labelled(choice: string | { label: string }): object {
@@ -88,8 +95,8 @@ function python(requests: Asked[], { base, needsKey }: Target): string {
   const context = requests[0]?.context ?? "";
   const calls = requests.map((request) => {
     if (isRecord(request)) return `    print(client.fill_record(context, ${literal(request.schema)}))`;
-    const { context: _, question, ...options } = request;
-    const given = Object.entries(options).map(([name, value]) => `, ${name}=${literal(value)}`);
+    const { context: _, question, ...options } = adapted(request);
+    const given = Object.entries(options).flatMap(([name, value]) => (value === undefined ? [] : [`, ${name}=${literal(value)}`]));
     return `    print(client.answer(context, ${literal(question)}${given.join("")}))`;
   });
   const head = `from mqan_client import Client\n\ncontext = ${literal(context)}`;
@@ -118,7 +125,8 @@ function trim(base: URL): string {
   return base.href.replace(/\/$/, "");
 }
 
-function shell(text: string): string {
+/** Write a text as one word of a shell. */
+export function shell(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }
 

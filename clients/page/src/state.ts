@@ -21,6 +21,8 @@ export interface Question {
   kind: Kind;
   /** Labels of choices, each as `label` or `label: what it covers`, levels of a scale from low to high, or fields of a record, each as `name: type`. */
   labels: string[];
+  /** The name of an adapter that has labels and a question of its own. */
+  adapter?: string;
 }
 
 export interface State {
@@ -36,9 +38,9 @@ export function hasLabels(kind: Kind): boolean {
 }
 
 /** Return what keeps a question from being asked. */
-export function problemOfQuestion({ question, kind, labels }: Question): string | undefined {
+export function problemOfQuestion({ question, kind, labels, adapter }: Question): string | undefined {
   if (kind === "record") return problemOfFields(labels);
-  if (!hasLabels(kind) || labels.length) return undefined;
+  if (!hasLabels(kind) || labels.length || adapter) return undefined;
   return `“${question}” needs its ${kind === "scale" ? "levels" : "choices"}, one per line.`;
 }
 
@@ -48,9 +50,9 @@ export function isRecord(request: AnswerRequest | RecordRequest): request is Rec
 }
 
 /** Return the request for one question. */
-export function requestOf(context: string, { question, kind, labels }: Question, least?: number): AnswerRequest | RecordRequest {
+export function requestOf(context: string, { question, kind, labels, adapter }: Question, least?: number): AnswerRequest | RecordRequest {
   if (kind === "record") return { context, schema: { ...schemaOf(labels), ...(least && { "x-min-probability": least }) } };
-  const choices = labels.map(choiceOf);
+  const choices = adapter ? { adapter } : labels.map(choiceOf);
   const more: Record<Exclude<Kind, "record">, Partial<AnswerRequest>> = {
     free: {},
     quotation: { sources: ["context"] },
@@ -58,13 +60,13 @@ export function requestOf(context: string, { question, kind, labels }: Question,
     or_none: { choices, none: true },
     several: { choices, multiple: true },
     yes_no: { yes_no: true },
-    scale: { scale: labels },
+    scale: adapter ? { choices } : { scale: labels },
   };
   return { context, question, ...more[kind], ...(least && { min_probability: least }) };
 }
 
 /** Read `label` or `label: what it covers`. */
-function choiceOf(line: string): ChoiceOption {
+export function choiceOf(line: string): ChoiceOption {
   const [, label = line, description] = /^(.*?\S): +(.+)$/.exec(line) ?? [];
   return description ? { label, description } : label;
 }
@@ -94,7 +96,8 @@ function isState(value: unknown): value is State {
 }
 
 function isQuestion(value: unknown): value is Question {
-  const { question, kind, labels } = (value ?? {}) as Partial<Question>;
+  const { question, kind, labels, adapter } = (value ?? {}) as Partial<Question>;
   const isKind = typeof kind === "string" && Object.hasOwn(KINDS, kind);
-  return typeof question === "string" && isKind && Array.isArray(labels) && labels.every((label) => typeof label === "string");
+  const isText = typeof question === "string" && ["undefined", "string"].includes(typeof adapter);
+  return isText && isKind && Array.isArray(labels) && labels.every((label) => typeof label === "string");
 }

@@ -2,7 +2,9 @@
 
 import base64
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 
 _PLAYGROUND = Path(__file__).with_name("playground.html")
@@ -26,9 +28,11 @@ class Page:
         return cls(html, policy)
 
 
-def load_playground(grpc_port: int) -> Page:
-    """Return the page that asks the server it comes from and shows where each word came from."""
-    html = _PLAYGROUND.read_text(encoding="utf-8")
+def load_playground(grpc_port: int, links: Sequence[str] = ()) -> Page:
+    """Return the page that asks the server it comes from; ``links`` are NAME=URL."""
+    pairs = (link.partition("=") for link in links)
+    shown = "".join(f'<a href="{escape(url)}">{escape(name)}</a>' for name, _, url in pairs)
+    html = _PLAYGROUND.read_text(encoding="utf-8").replace("<!-- links -->", shown)
     return Page.of(html.replace('name="grpc-port" content="9000"', f'name="grpc-port" content="{grpc_port}"'))
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 from fastapi import FastAPI, Query, Request, Security
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, JSONResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
@@ -96,7 +96,7 @@ def create_rest_app(
 
     for add_routes in (add_foreign_routes, add_inference_routes):
         add_routes(app, get_models, respond, _while_connected, dependencies)
-    playground = load_playground(settings.grpc_port)
+    playground = load_playground(settings.grpc_port, settings.page_links)
 
     @app.get("/", include_in_schema=False)
     async def show_playground() -> HTMLResponse:
@@ -105,6 +105,11 @@ def create_rest_app(
     @app.get("/docs", include_in_schema=False)
     async def show_reference() -> HTMLResponse:
         return _show(render_reference(app.openapi()))
+
+    @app.get("/card", include_in_schema=False)
+    async def show_card(request: Request, model: str = "") -> Response:
+        async with using(get_models(), model, request.state.log) as service:
+            return PlainTextResponse(service.read_card())
 
     if settings.admin_key_file is not None:
         add_admin_routes(app, get_models)

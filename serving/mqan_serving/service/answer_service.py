@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mqan_core.answer.types import Answer
-from mqan_core.bundle import Bundle
+from mqan_core.bundle import Bundle, read_verified
 from mqan_core.forms.parsed import parse_answer
+from mqan_core.manifest import MODEL_CARD
 from mqan_core.text.layout import count_read
 from mqan_runtime.rows import SAMPLE, ReadRequest
 from mqan_serving.contract.errors import ServingError, refuse
@@ -161,6 +162,11 @@ class Service:
                 f"about {most:.0f} in the {timeout_s:g} s of the call."
             )
             raise refuse("request_too_large", "body", message, "Send fewer texts, questions or labels in a call.")
+
+    def read_card(self) -> bytes:
+        """Return the card of the model, in Markdown."""
+        bundle = self._engine.bundle
+        return read_verified(bundle.folder, MODEL_CARD, bundle.manifest.files[MODEL_CARD])
 
     async def answer(
         self,
