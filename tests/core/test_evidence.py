@@ -39,7 +39,7 @@ def test_a_word_that_decides_with_three_in_ten_belongs_to_a_run_and_one_with_two
 
 
 def test_spans_come_in_the_order_of_the_text_and_are_at_most_three() -> None:
-    given = logits("Mrs", "Adeyemi", high=3.0)
+    given = logits("Mrs", "Adeyemi", high=3.0, low=-6.0)
     given[[WORDS.index("Rent"), WORDS.index("stays")]] = 2.5
     given[[WORDS.index("Parking"), WORDS.index("no"), WORDS.index("included")]] = 2.0
     found = spans(given)

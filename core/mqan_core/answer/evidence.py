@@ -16,9 +16,9 @@ from mqan_core.ask.request import Request
 MOST_SPANS: Final = 3
 LEAST_WORDS: Final = 2  # of a span, where the text has as many
 _LEAST_ATTENTION: Final = 1e-6
-_MANY_TIMES: Final = 11.0
-_LEAST_LOGIT: Final = -1.0  # of a word that makes a run likelier: a span too long costs a reader less than a wrong one
-_LEAST_SHARE: Final = 0.35  # of the sum of the best span's logits, that another one has to have
+_MANY_TIMES: Final = 14.0
+_LEAST_LOGIT: Final = -1.25  # of a word that makes a run likelier: a span too long costs a reader less than a wrong one
+_LEAST_SHARE: Final = 0.2  # of the sum of the best span's logits, that another one has to have
 
 Floats = npt.NDArray[np.floating[Any]]
 
