@@ -11,9 +11,10 @@ from mqan_serving.settings import Settings
 
 _HEAD: Final = """# Settings
 
-Each setting of a server is an environment variable, for example `MQAN_HTTP_PORT=8080 mqan serve`, and an argument of
-[deploy/serve.yaml](../../deploy/serve.yaml). A variable that is nearly one of
-these, such as `MQAN_HTTP_PROT`, is refused with the name that was meant.
+Each setting of a server is an environment variable (`MQAN_HTTP_PORT=8080 mqan serve`), a key of the
+[file of `--config`](../operations.md#a-configuration) (`http_port = 8080`), and an argument of
+[deploy/serve.yaml](../../deploy/serve.yaml). A variable that is nearly one of these (`MQAN_HTTP_PROT`) is refused
+with the name that was meant. `mqan settings` prints those in effect.
 
 | Variable | Default | Range | What it is, and why |
 |---|---|---|---|

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Final
 
+from cli_page import cli_page
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
@@ -24,10 +25,13 @@ INCLUDED: Final = {
 # What the reference is made of, likewise. A link to one of them leads to its page.
 _OPENAPI: Final = "protos/openapi.json"
 _PROTO: Final = "protos/mqan/v1/answer.proto"
+_SETTINGS: Final = "serving/mqan_serving/settings.py"
+_COMMANDS: Final = "cli/mqan_cli/main.py"
 GENERATED: Final = {
     _OPENAPI: "reference/rest.md",
     _PROTO: "reference/grpc.md",
-    "serving/mqan_serving/settings.py": "reference/settings.md",
+    _SETTINGS: "reference/settings.md",
+    _COMMANDS: "reference/command-line.md",
 }
 _HOME: Final = {"README.md": "index.md"}
 
@@ -39,7 +43,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for path, content in (
         (_OPENAPI, rest_page(REPOSITORY / _OPENAPI)),
         (_PROTO, rpc_page(REPOSITORY / _PROTO, REPOSITORY / "protos")),
-        ("serving/mqan_serving/settings.py", settings_page()),
+        (_SETTINGS, settings_page()),
+        (_COMMANDS, cli_page()),
     ):
         files.append(File.generated(config, GENERATED[path], content=content))
     return files

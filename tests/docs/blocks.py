@@ -8,20 +8,27 @@ processors multiply 8-bit numbers differently; JSON may leave out fields, and en
 
 import json
 import os
+import random
 import re
+import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 TOLERANCE: Final = 0.02
+REPOSITORY: Final = Path(__file__).resolve().parents[2]
 _FENCED: Final = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _DECIMAL: Final = re.compile(r"\d+\.\d+")
 _END: Final = "end of a block"
 _TIMEOUT_S: Final = 60
 _REST, _RPC = "127.0.0.1:8000", "127.0.0.1:9000"  # where the pages say that the server is
+_OWN_PORTS: Final = ("8100", "9100")  # of a server that a page starts itself
+_LINKED: Final = ("examples", "serving")  # folders of the repository that pages take files from
 
 
 @dataclass(frozen=True)
@@ -66,23 +73,57 @@ def run_blocks(
         folder: where they are run.
         python: what runs programs.
     """
+    given = {_REST: rest, _RPC: rpc, **dict(zip(_OWN_PORTS, map(str, _free_ports()), strict=False))}
 
     def here(block: Block) -> str:
-        return block.code.replace(_REST, rest).replace(_RPC, rpc)
+        code = block.code
+        for shown, real in given.items():
+            code = code.replace(shown, real)
+        return code
 
+    for name in _LINKED:
+        (folder / name).symlink_to(REPOSITORY / name)
     programs = [here(block) + f"\nprint({_END!r})\n" for block in blocks if block.language == "python"]
-    printed = iter(_run([*python, "-c", "".join(programs)], folder).split(_END + "\n"))
-    return [
-        next(printed) if block.language == "python" else _run(["bash", "-euo", "pipefail", "-c", here(block)], folder)
-        for block in blocks
-    ]
+    with _ended_together() as group:
+        printed = iter(_run([*python, "-c", "".join(programs)], folder, group).split(_END + "\n"))
+        return [
+            next(printed)
+            if block.language == "python"
+            else _run(["bash", "-euo", "pipefail", "-c", here(block)], folder, group)
+            for block in blocks
+        ]
 
 
-def _run(command: list[str], folder: Path) -> str:
+@contextmanager
+def _ended_together() -> Iterator[int]:
+    """A group of processes, none of which outlives the page that started it, such as a server."""
+    with subprocess.Popen(["sleep", "infinity"], process_group=0) as first:
+        try:
+            yield first.pid
+        finally:
+            os.killpg(first.pid, signal.SIGKILL)
+
+
+def _free_ports() -> Iterator[int]:
+    for port in random.sample(range(20_000, 32_000), 100):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) != 0:
+                yield port
+
+
+def _run(command: list[str], folder: Path, group: int) -> str:
     environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
     environment.pop("HF_HUB_OFFLINE", None)  # which other tests of this process set; no reader has it
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
-    ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=_TIMEOUT_S)
+    ended = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=_TIMEOUT_S,
+        process_group=group,
+    )
     assert ended.returncode == 0, f"{command[-1]}\n{ended.stdout}{ended.stderr}"
     return ended.stdout
 

@@ -64,7 +64,6 @@ def _renew_page(page: Path, rest: str, rpc: str) -> bool:
     before = text = page.read_text(encoding="utf-8")
     blocks = [block for block in read_blocks(text) if block.code != SERVE]
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "examples").symlink_to(REPOSITORY / "examples")
         printed = run_blocks(blocks, rest, rpc, Path(folder))
     for block, real in zip(blocks, printed, strict=True):
         if block.shown is not None and not is_as_shown(block, real):

@@ -5,13 +5,17 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
+import typer
 
 from mqan.v1 import answer_pb2
+from mqan_cli.main import app
 from mqan_serving.settings import Settings
 
 _ADDRESS = re.compile(r'\b(?:href|src)="([^"]*)"')
@@ -106,6 +110,21 @@ def test_settings_are_listed(site: Path) -> None:
     text = text_of(site / "reference" / "settings.html")
     assert [name for name in Settings.model_fields if f"MQAN_{name.upper()}\n" not in text] == []
     assert "8000\n≥ 1, ≤ 65,535\nPort of REST" in text
+
+
+def test_commands_and_options_are_listed(site: Path) -> None:
+    text = text_of(site / "reference" / "command-line.html")
+
+    def options(name: str, command: Any) -> Iterator[str]:
+        inner = getattr(command, "commands", {})
+        yield from (name, *(option for param in command.params for option in param.opts if option.startswith("-")))
+        for verb, one in inner.items():
+            yield from options(f"{name} {verb}", one)
+
+    told = set(options("mqan", typer.main.get_command(app))) - {"--version"}  # which is of no command
+    assert len(told) > 80
+    assert [option for option in told if option not in text] == []
+    assert "--http-port\nINTEGER\n" in text
 
 
 def test_examples_of_datasets_are_code(site: Path) -> None:
