@@ -19,8 +19,8 @@ from typing import Any, Final
 import nbformat
 from nbclient import NotebookClient
 
-from tests.docs.blocks import Block, is_as_shown, read_blocks, run_blocks
-from tests.docs.test_blocks import PAGES, REPOSITORY, SERVE
+from tests.docs.blocks import REPOSITORY, Block, is_as_shown, read_blocks, run_blocks
+from tests.docs.test_blocks import PAGES, SERVE
 from tests.docs.test_notebook import NOTEBOOK
 
 _SCALAR: Final = re.compile(r'"(?:[^"\\]|\\.)*"(\s*:)?|-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|true|false|null')

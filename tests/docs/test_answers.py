@@ -31,7 +31,7 @@ def test_the_table_of_an_answer_has_every_field_and_its_type(repository: Path) -
     contract = json.loads((repository / "protos" / "openapi.json").read_text(encoding="utf-8"))
     page = (repository / "docs" / "answers.md").read_text(encoding="utf-8")
     table = page[page.index("| field | type |") : page.index("Lists that are not filled")]
-    told = {}
+    told: dict[str, str] = {}
     for line in table.splitlines()[2:]:
         if line:
             names, kind = line.split("|")[1:3]
