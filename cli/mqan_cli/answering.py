@@ -41,7 +41,7 @@ _KEY = "MQAN_API_KEY"
 
 
 class Answerer(Protocol):
-    """Answers with documents of the REST API; raises ``CommandError`` where there is no answer."""
+    """Answers with documents of the REST API; raises ``MqanError`` where there is no answer."""
 
     def answer(self, text: str, asked: Document) -> Document: ...
 
@@ -61,16 +61,16 @@ def open_answerer(url: str | None, folder: Path | None, provider: Provider) -> I
 
 
 class BundleAnswerer:
-    """A bundle in this process, whose texts may have any length."""
+    """A bundle in this process, whose texts may have any length, with the adapters of MQAN_ADAPTERS."""
 
     def __init__(self, folder: Path, provider: Provider) -> None:
         from mqan_runtime.engine import Engine
 
         try:
-            self._engine = Engine.open(folder, provider=provider)
+            self.engine = Engine.open(folder, provider=provider)
         except RuntimeError as error:
             raise CommandError(str(error)) from None
-        self._adapters = open_adapters(self._engine.bundle.manifest, self._engine.bundle.sha256)
+        self.adapters = open_adapters(self.engine.bundle.manifest, self.engine.bundle.sha256)
 
     def answer(self, text: str, asked: Document) -> Document:
         from mqan_serving.contract.answers import document_of
@@ -79,10 +79,9 @@ class BundleAnswerer:
         for given in (text, *texts_of(asked)):
             _check_characters(given)
         found = self._answer(Question(context=text, **asked))
-        return document_of(found, self._engine.bundle.manifest)
+        return document_of(found, self.engine.bundle.manifest)
 
     def fill(self, text: str, schema: Any) -> Document:
-        from mqan_core.errors import InputError
         from mqan_serving.records.documents import record_document
         from mqan_serving.records.filling import RecordRequest, ask_fields, fill_fields
         from mqan_serving.records.schema import read_schema
@@ -90,31 +89,21 @@ class BundleAnswerer:
 
         for given in (text, str(schema)):
             _check_characters(given)
-        try:
-            wanted = RecordRequest(text, tuple(read_schema(schema)), None)
-            answers = [self._answer(question) for question in ask_fields(wanted)]
-        except InputError as error:
-            raise CommandError(f"{error.message} {error.hint}") from None
-        filled = fill_fields(wanted, answers, knows_of(self._engine.bundle))
-        return record_document(filled, self._engine.bundle.manifest)
+        wanted = RecordRequest(text, tuple(read_schema(schema)), None)
+        answers = [self._answer(question) for question in ask_fields(wanted)]
+        filled = fill_fields(wanted, answers, knows_of(self.engine.bundle))
+        return record_document(filled, self.engine.bundle.manifest)
 
     def _answer(self, question: "Question") -> "Answer":
-        from mqan_core.errors import InputError
         from mqan_core.forms.parsed import parse_answer
 
-        try:
-            question = self._adapters.adapt(question)
-        except InputError as error:
-            raise CommandError(f"{error.message} {error.hint}") from None
-        limit = self._engine.max_answer_tokens
+        question = self.adapters.adapt(question)
+        limit = self.engine.max_answer_tokens
         wanted = limit if question.max_answer_tokens is None else question.max_answer_tokens
         if wanted > limit:
             raise typer.BadParameter(f"this bundle answers with at most {limit}", param_hint="--max-answer-tokens")
-        try:
-            request = self._engine.read(question.context, question.question, question.options)
-        except InputError as error:
-            raise CommandError(f"{error.message} {error.hint}") from None
-        (found,) = self._engine.answer([request], [wanted])
+        request = self.engine.read(question.context, question.question, question.options)
+        (found,) = self.engine.answer([request], [wanted])
         if question.parse is None:
             return found
         return parse_answer(question.parse, found, question.context, question.question)

@@ -12,6 +12,7 @@ from mqan_cli.answering import Answerer
 from mqan_cli.asked import KINDS, Document, read_choices
 from mqan_cli.errors import CommandError
 from mqan_cli.texts import paste, read_file
+from mqan_core.errors import InputError
 
 _HELP = """  /file FILE       ask about another text, from a file
   /text            paste another text to ask about
@@ -43,6 +44,8 @@ def converse(text: str, asked: Document, answerer: Answerer, show: Callable[[dic
         try:
             line = input("? ").strip()
             name, _, rest = line.partition(" ")
+            if line == "/quit":
+                return
             if name == "/choices":
                 asked = {name: value for name, value in asked.items() if name not in KINDS}
                 asked |= {"choices": labels} if (labels := read_choices(rest)) else {}
@@ -55,23 +58,16 @@ def converse(text: str, asked: Document, answerer: Answerer, show: Callable[[dic
             return
         except KeyboardInterrupt:
             print(file=sys.stderr)
-        except _QuitError:
-            return
         except UnicodeDecodeError:
             print("mqan: the line is not UTF-8", file=sys.stderr)
-        except (CommandError, typer.BadParameter) as error:
+        except (CommandError, InputError, typer.BadParameter) as error:
             print(f"mqan: {error}", file=sys.stderr)
-
-
-class _QuitError(Exception): ...
 
 
 def _command(line: str, text: str) -> str:
     """Do what a line that is no question says, and return the text to ask about from now on."""
     name, _, rest = line.partition(" ")
     match name, rest.strip():
-        case "/quit", "":
-            raise _QuitError
         case "/text", "":
             return paste()
         case "/file", file if file:

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from mqan_cli.answering import find_folder
 from mqan_cli.errors import CommandError, make_folder
 from mqan_core.bundle import read_manifest
 from mqan_core.manifest import MANIFEST, MODEL_CARD
@@ -51,7 +52,7 @@ def evaluate_model(
         raise ValueError("--record writes into a bundle: name it with --bundle")
     if checkpoint is not None and precision != "auto":
         raise ValueError("--precision is for a bundle; a checkpoint runs in float32")
-    model = checkpoint or bundle or _default_bundle()
+    model = checkpoint or find_folder(bundle)
     if record and not os.access(model, os.W_OK):
         raise CommandError(f"cannot write into {model}: permission denied; --record needs a bundle that it may change")
     is_papers = _is_papers(model, is_checkpoint=checkpoint is not None)
@@ -108,12 +109,6 @@ def _measure(
         _print(out, section)
     sections = [section, *beside_paper(section)]
     return Measured(answerer.title, answerer.where, measuring.limit, measuring.seed, sections)
-
-
-def _default_bundle() -> Path:
-    from mqan_serving.settings import find_bundle, load_settings
-
-    return find_bundle(load_settings())
 
 
 def _is_papers(model: Path, *, is_checkpoint: bool) -> bool:

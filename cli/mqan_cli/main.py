@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from mqan_cli import training_verbs
-from mqan_cli.answering import Provider
+from mqan_cli.answering import BundleOption, Provider
 from mqan_cli.ask import ask
 from mqan_cli.batch.command import InOrder, batch
 from mqan_cli.errors import CommandError
@@ -76,7 +76,7 @@ def _main(
 
 @_verb("serve")
 def serve(
-    bundle: Annotated[Path | None, typer.Option(help="Folder of the model; the default bundle if not given.")] = None,
+    bundle: BundleOption = None,
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
     http_port: Annotated[int | None, typer.Option(help="Port for REST.")] = None,
     grpc_port: Annotated[int | None, typer.Option(help="Port for gRPC.")] = None,
@@ -175,10 +175,8 @@ def get_data(
     from mqan_data.download import fetch
     from mqan_data.tasks import task_named
 
-    try:
+    with training_verbs.told_in_one_line():
         chosen = task_named(task)
-    except ValueError as error:
-        raise CommandError(str(error)) from None
     for path in fetch(chosen, data, allow_unverified=allow_unverified):
         print(path)
 

@@ -1,12 +1,9 @@
 """``mqan models``: what a server serves, changed while it serves."""
 
-import json
 import os
-import urllib.error
-import urllib.parse
-import urllib.request
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import typer
 
@@ -35,13 +32,13 @@ def load(
 ) -> None:
     """Load a model; with a folder, serve that bundle by this name from now on."""
     given = {} if folder is None else {"folder": str(folder.absolute())}
-    _show(_ask(server, "PUT", f"models/{urllib.parse.quote(name)}", given))
+    _show(_ask(server, "PUT", f"models/{quote(name)}", given))
 
 
 @models_app.command("unload")
 def unload(name: ModelName, server: Server = _DEFAULT) -> None:
     """Serve a model no more; requests in progress end on it."""
-    _show(_ask(server, "DELETE", f"models/{urllib.parse.quote(name)}"))
+    _show(_ask(server, "DELETE", f"models/{quote(name)}"))
 
 
 @models_app.command("alias")
@@ -59,36 +56,30 @@ def alias(
 
 
 def _ask(server: str, method: str, path: str, given: dict[str, Any] | None = None) -> dict[str, Any]:
+    import httpx2
+
     url = f"{server.rstrip('/')}/admin/{path}"
     if not url.startswith(("http://", "https://")):
         raise typer.BadParameter("give http://HOST:PORT or https://HOST", param_hint="--server")
-    headers = {"authorization": f"Bearer {os.environ.get('MQAN_ADMIN_KEY', '')}", "content-type": "application/json"}
-    content = None if given is None else json.dumps(given).encode()
-    request = urllib.request.Request(url, content, headers, method=method)  # noqa: S310  only HTTP, see above
+    headers = {"authorization": f"Bearer {os.environ.get('MQAN_ADMIN_KEY', '')}"}
     try:
-        with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as response:  # noqa: S310
-            document: dict[str, Any] = json.load(response)
+        response = httpx2.request(method, url, headers=headers, json=given, timeout=_TIMEOUT_S)
+    except (httpx2.TransportError, httpx2.InvalidURL) as error:
+        raise CommandError(f"no answer from {server}: {error}") from None
+    if response.status_code == 404 and path == "models":
+        raise CommandError(f"{server} lets nobody change its models: set MQAN_ADMIN_KEY_FILE there")
+    try:
+        document: dict[str, Any] = response.json()
+        if response.is_success:
             return document
-    except urllib.error.HTTPError as error:
-        if error.code == 404 and path == "models":
-            raise CommandError(f"{server} lets nobody change its models: set MQAN_ADMIN_KEY_FILE there") from None
-        try:
-            told = json.load(error)
-            raise CommandError(f"{told['message']} {told['hint']}") from None
-        except (ValueError, KeyError, TypeError):
-            raise CommandError(f"{server} answered HTTP {error.code}") from None
-    except urllib.error.URLError as error:
-        raise CommandError(f"no answer from {server}: {error.reason}") from None
+        raise CommandError(f"{document['message']} {document['hint']}")
+    except (ValueError, KeyError, TypeError):
+        raise CommandError(f"{server} answered HTTP {response.status_code}") from None
 
 
 def _show(document: dict[str, Any]) -> None:
     for row in document["models"]:
         aliases = [f"{one} {document['canary_share']:g}" if one == "canary" else one for one in row["aliases"]]
-        words = [
-            row["name"],
-            row["version"],
-            row["sha256"][:16],
-            "loaded" if row["loaded"] else "-",
-            ", ".join(aliases),
-        ]
+        loaded = "loaded" if row["loaded"] else "-"
+        words = [row["name"], row["version"], row["sha256"][:16], loaded, ", ".join(aliases)]
         print("  ".join(words).rstrip())

@@ -1,9 +1,12 @@
-"""The sections of ``mqan --help``, and their verbs in the order of use."""
+"""The verbs of ``mqan``: their sections in ``mqan --help``, in the order of use, and how their failures are told."""
 
+import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
-from mqan_cli.errors import FriendlyGroup
+from typer.core import TyperGroup
+
+from mqan_core.errors import BundleError, MqanError
 
 VERBS: Final[Mapping[str, tuple[str, ...]]] = {
     "Serve and ask": ("serve", "ask", "batch", "adapt", "mcp", "settings", "key", "models"),
@@ -12,10 +15,38 @@ VERBS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 SECTION_OF: Final = {name: section for section, names in VERBS.items() for name in names}
 _PLACES: Final = {name: place for place, name in enumerate(SECTION_OF)}
+_EXTRAS = {
+    "mcp": "pip install 'mqan[mcp]'",
+    "pyarrow": "pip install 'mqan[batch]'",
+    "onnxruntime": "pip install 'mqan[cpu]', or 'mqan[gpu]' for NVIDIA GPUs",
+    "ray": "pip install 'mqan[serve]'",
+    "yaml": "pip install 'mqan[batch]'",
+}
 
 
-class SectionedGroup(FriendlyGroup):
-    """Verbs in the order of their sections; those of no section are the last."""
+class SectionedGroup(TyperGroup):
+    """Verbs in the order of their sections, those of no section last. Expected errors are told in one line.
+
+    A traceback means a fault of ours.
+    """
 
     def list_commands(self, ctx: Any) -> list[str]:
         return sorted(super().list_commands(ctx), key=lambda name: _PLACES.get(name, len(_PLACES)))
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except MqanError as error:
+            print(f"mqan: {error}", file=sys.stderr)
+            ctx.exit(2 if isinstance(error, BundleError) else 1)
+        except BrokenPipeError:  # click ends quietly
+            raise
+        except OSError as error:
+            print(f"mqan: {error}", file=sys.stderr)
+            ctx.exit(1)
+        except ModuleNotFoundError as error:
+            extra = _EXTRAS.get((error.name or "").partition(".")[0])
+            if extra is None:
+                raise
+            print(f"mqan: {error.name} is not installed; install the extra: {extra}", file=sys.stderr)
+            ctx.exit(1)

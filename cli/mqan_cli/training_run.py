@@ -32,15 +32,7 @@ def read_start(folder: Path) -> Start:
     return start_from_bundle(folder)
 
 
-def run_on_ray(
-    recipe: Recipe,
-    data: Path,
-    folder: Path,
-    *,
-    num_workers: int,
-    resume: bool,
-    start: Path | None,
-) -> Path:
+def run_on_ray(recipe: Recipe, data: Path, folder: Path, *, num_workers: int, resume: bool, start: Path | None) -> Path:
     """Train a recipe in workers of a Ray cluster, each with a GPU if the cluster has any; return the last checkpoint.
 
     The cluster is the one that ``RAY_ADDRESS`` or this machine knows, else one on this machine alone. All its machines

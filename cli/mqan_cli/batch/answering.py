@@ -1,13 +1,12 @@
 """Rows answered in their order, with few of them in memory: by processes that each open a bundle, or by a server."""
 
-import asyncio
 import multiprocessing
 import os
 import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import cache, partial
@@ -15,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from mqan_cli.answering import explain, open_adapters, open_client
+from mqan_cli.answering import BundleAnswerer, explain, open_client
 from mqan_cli.asked import Document, for_client
 from mqan_cli.batch.inputs import Row
 from mqan_cli.batch.plan import Plan
@@ -24,7 +23,7 @@ from mqan_cli.errors import CommandError
 
 if TYPE_CHECKING:
     from mqan_client import Answer as ClientAnswer
-    from mqan_client import AsyncClient
+    from mqan_client import Client
     from mqan_core.answer.types import Answer as CoreAnswer
     from mqan_serving.contract.questions import Question
 
@@ -57,12 +56,11 @@ class Worker:
     """A bundle that this process has opened."""
 
     def __init__(self, folder: Path, plan: Plan) -> None:
-        from mqan_runtime.engine import Engine
         from mqan_serving.records.schema import read_schema
 
-        self._engine = Engine.open(folder, provider="cpu")
+        opened = BundleAnswerer(folder, "cpu")
+        self._engine, self._adapters = opened.engine, opened.adapters
         self._questions = plan.questions
-        self._adapters = open_adapters(self._engine.bundle.manifest, self._engine.bundle.sha256)
         self._fields = () if plan.schema is None else tuple(read_schema(plan.schema))
 
     def answer(self, rows: Sequence[Row]) -> list[str]:
@@ -158,38 +156,29 @@ def _answer(rows: Sequence[Row]) -> list[str]:
 @contextmanager
 def by_server(rows: Iterator[Row], url: str, plan: Plan, concurrency: int) -> Iterator[Parts]:
     """Let a server answer rows, some at a time; raise ``CommandError`` if it takes none."""
-    from mqan_client import AsyncClient, ClientError, Retries
+    from mqan_client import Client, ClientError, Retries
 
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    opener = partial(AsyncClient, timeout_s=_TIMEOUT_S, retries=Retries(max_attempts=_ATTEMPTS))
-    client, free = open_client(opener, url), asyncio.Semaphore(concurrency)
-
-    async def answer(row: Row) -> list[str]:
-        async with free:
-            return [line_of(row, *(await _ask(client, plan, row)))]
-
-    thread.start()
-    try:
-        yield _in_order(rows, lambda some: asyncio.run_coroutine_threadsafe(answer(some[0]), loop), 1, 2 * concurrency)
-    except ClientError as error:
-        raise CommandError(explain(error, url)) from None
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.run_until_complete(client.close())
+    opener = partial(Client, timeout_s=_TIMEOUT_S, retries=Retries(max_attempts=_ATTEMPTS))
+    pool = ThreadPoolExecutor(concurrency)
+    with open_client(opener, url) as client:  # what is on its way fails when it is closed
+        try:
+            yield _in_order(rows, lambda some: pool.submit(_ask, client, plan, some[0]), 1, 2 * concurrency)
+        except ClientError as error:
+            raise CommandError(explain(error, url)) from None
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
-async def _ask(client: "AsyncClient", plan: Plan, row: Row) -> tuple[Cells, str | None]:
+def _ask(client: "Client", plan: Plan, row: Row) -> list[str]:
     from mqan_client import ClientError, OverloadedError, UnauthenticatedError, UnavailableError
 
     if row.error is not None:
-        return {}, row.error
+        return [line_of(row, {}, row.error)]
     cells: Cells = {}
     failures = []
     asked: list[Any] = [for_client(fields) for fields in plan.questions.values()]
     try:
-        found = await client.answer_questions(row.text, asked) if asked else []
+        found = client.answer_questions(row.text, asked) if asked else []
         for (name, fields), one in zip(plan.questions.items(), found, strict=True):
             if isinstance(one, ClientError):
                 failures.append(f"{name}: {one}")
@@ -197,13 +186,13 @@ async def _ask(client: "AsyncClient", plan: Plan, row: Row) -> tuple[Cells, str 
                 spans = ((cited["start_char_index"], cited["end_char_index"]) for cited in one.citations())
                 cells[name] = _cell(one, fields, spans)
         if plan.schema is not None:
-            filled = await client.fill_record(row.text, plan.schema)
+            filled = client.fill_record(row.text, plan.schema)
             cells |= {name: _field(field) for name, field in filled.fields.items()}
     except (OverloadedError, UnauthenticatedError, UnavailableError):  # no fault of the row
         raise
     except ClientError as error:
         failures.append(str(error))
-    return cells, "; ".join(failures) or None
+    return [line_of(row, cells, "; ".join(failures) or None)]
 
 
 def _in_order(rows: Iterator[Row], submit: Callable[[list[Row]], Future[list[str]]], size: int, most: int) -> Parts:

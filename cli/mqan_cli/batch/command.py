@@ -10,9 +10,9 @@ import typer
 from typer.core import TyperCommand
 
 from mqan_cli import asked
-from mqan_cli.answering import explain, find_folder, find_server, open_adapters, open_client
+from mqan_cli.answering import BundleOption, ServerOption, explain, find_folder, find_server, open_adapters, open_client
 from mqan_cli.batch.answering import Parts, by_processes, by_server
-from mqan_cli.batch.inputs import SUFFIX, Row, Rows
+from mqan_cli.batch.inputs import SUFFIX, Row, Rows, TextOption
 from mqan_cli.batch.outputs import ENDINGS, write_page, write_table
 from mqan_cli.batch.plan import read_plan
 from mqan_cli.batch.running import Journal, answer_all
@@ -43,13 +43,13 @@ def batch(
         typer.Argument(metavar="INPUT...", help="Tables, texts, folders or patterns of them; - is standard input."),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="CSV, TSV, JSONL or Parquet, by its ending.")],
-    text: Annotated[str | None, typer.Option("--text", "-t", help="A column, or '{subject} {body}'.")] = None,
+    text: TextOption = None,
     question: Annotated[Texts, typer.Option("--question", "-q", help="QUESTION or NAME=QUESTION.")] = None,
     schema: Annotated[str | None, typer.Option(help="Fill a record: a JSON Schema, or MODULE:CLASS.")] = None,
     ask: Annotated[Path | None, typer.Option(help="YAML: questions, and fields of a record, by name.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write a page to look the rows through, too.")] = None,
-    server: Annotated[str | None, typer.Option(metavar="URL", help="Default: MQAN_SERVER, or this machine.")] = None,
-    bundle: Annotated[Path | None, typer.Option(help="Folder of the model, if not the default bundle.")] = None,
+    server: ServerOption = None,
+    bundle: BundleOption = None,
     ray: Annotated[bool, typer.Option("--ray", help="Answer on Ray: the cluster of RAY_ADDRESS, or here.")] = False,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes, or calls to a server at a time.")] = None,
     **given: Any,
@@ -105,7 +105,6 @@ def _hashes(url: str | None, folder: Path, names: set[str]) -> dict[str, Any]:
     """Return the hashes of the model that answers and of the adapters with names, which tell them wherever they are."""
     from mqan_client import Client, ClientError
     from mqan_core.bundle import read_manifest
-    from mqan_core.errors import InputError
 
     try:
         if url is None:
@@ -116,8 +115,6 @@ def _hashes(url: str | None, folder: Path, names: set[str]) -> dict[str, Any]:
             with open_client(Client, url) as client:
                 told = client.get_model()
             model, found = told.sha256, {one.name: one.sha256 for one in told.adapters if one.name in names}
-    except InputError as error:
-        raise CommandError(f"{error.message} {error.hint}") from None
     except ClientError as error:
         raise CommandError(explain(error, url or "")) from None
     if unknown := ", ".join(names - found.keys()):

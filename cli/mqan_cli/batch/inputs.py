@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -23,6 +23,8 @@ _PLACES: Final = re.compile(r"\{([^{}]+)\}")
 _LINES: Final = (".jsonl", ".ndjson")
 _TABLES: Final = (".csv", ".tsv", ".parquet", *_LINES)
 _GROUP_ROWS: Final = 256  # of Parquet, in memory at a time
+
+TextOption = Annotated[str | None, typer.Option("--text", "-t", help="A column, or '{subject} {body}'.")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from mqan_cli.errors import CommandError
+from mqan_cli.answering import BundleOption, find_folder
+from mqan_cli.batch.inputs import Rows, TextOption
+from mqan_cli.errors import CommandError, make_folder
 
 if TYPE_CHECKING:
     from mqan_evaluation.adapters import Fitted
@@ -18,7 +20,7 @@ def adapt(
     inputs: Annotated[list[str], typer.Argument(metavar="ROWS...", help="Tables that say what is right.")],
     label: Annotated[str, typer.Option(help="Column of the label, or of several with ; between.")],
     name: Annotated[str, typer.Option(help="What the adapter is called: letters, digits and ._-")],
-    text: Annotated[str | None, typer.Option("--text", "-t", help="A column, or '{subject} {body}'.")] = None,
+    text: TextOption = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", envvar="MQAN_ADAPTERS", file_okay=False, help="Folder of adapters.")
     ] = Path("adapters"),
@@ -30,7 +32,7 @@ def adapt(
         str | None, typer.Option(metavar="LEVELS", help="The labels are levels: these, low to high, with commas.")
     ] = None,
     none: Annotated[bool, typer.Option("--none", help="An empty cell says that no label is right.")] = False,
-    bundle: Annotated[Path | None, typer.Option(help="Folder of the model, if not the default bundle.")] = None,
+    bundle: BundleOption = None,
 ) -> None:
     """Make an adapter: a small file with which the model answers with your labels, as a few rows have them.
 
@@ -39,11 +41,8 @@ def adapt(
     It takes seconds. Eight rows of each label are a start. Then ask with --adapter NAME, or with the choices
     {"adapter": NAME}, where MQAN_ADAPTERS names the folder.
     """
-    from mqan_cli.answering import find_folder
-    from mqan_cli.batch.inputs import Rows
     from mqan_cli.labelled.rows import read_task
     from mqan_core.answer.adapter import ENDING, NAME, AdapterHead, write_adapter
-    from mqan_core.errors import InputError
     from mqan_evaluation.adapters import fit_adapter, observe
     from mqan_runtime.engine import Engine
     from mqan_serving.contract.questions import Question
@@ -58,11 +57,8 @@ def adapt(
         raise CommandError(f"{len(given)} rows have a text and a label: give at least {_LEAST_ROWS}, of two labels")
     begun = time.monotonic()
     engine = Engine.open(find_folder(bundle), provider="cpu")
-    try:
-        options = Question(context="-", **task.asked).options
-        seen = observe(engine, [one for one, _ in given], task.asked["question"], options)
-    except InputError as error:
-        raise CommandError(f"{error.message} {error.hint}") from None
+    options = Question(context="-", **task.asked).options
+    seen = observe(engine, [one for one, _ in given], task.asked["question"], options)
     is_open = none and not options.multiple
     head = AdapterHead(
         *(task.asked["question"], options.choices, engine.bundle.sha256, len(given)),
@@ -72,8 +68,8 @@ def adapt(
     )
     fitted = fit_adapter(seen, [gold for _, gold in given], head)
     path = output / f"{name}{ENDING}"
+    make_folder(output)
     try:
-        output.mkdir(parents=True, exist_ok=True)
         write_adapter(path, fitted.head, fitted.center_F, fitted.weights_FK)
     except OSError as error:
         raise CommandError(f"cannot write {path}: {error.strerror}") from None

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from mqan_cli.asked import LEAST
 from mqan_cli.batch.inputs import Rows
-from mqan_cli.errors import CommandError
 from mqan_cli.labelled.rows import judge_rows, read_task
 from mqan_cli.labelled.scores import scores_of
+from mqan_cli.texts import write_text
 from mqan_client.marks import css_of, marked
 
 _WRONG: Final = 5  # rows that are shown in the terminal
@@ -36,13 +36,10 @@ def evaluate_rows(
     task = read_task(rows, none=none, **asked)
     scores = scores_of(*judge_rows(rows, task, server, bundle), task, accuracy)
     print("\n".join(_lines(scores)))
-    try:
-        if html is not None:
-            html.write_text(_page(scores), encoding="utf-8")
-        if to is not None:
-            to.write_text(json.dumps(scores, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise CommandError(f"cannot write {error.filename}: {error.strerror}") from None
+    if html is not None:
+        write_text(html, _page(scores))
+    if to is not None:
+        write_text(to, json.dumps(scores, indent=2, ensure_ascii=False) + "\n")
 
 
 def _sentences(scores: dict[str, Any]) -> tuple[str, str]:
