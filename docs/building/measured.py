@@ -65,8 +65,8 @@ def values_of(repository: Path) -> dict[str, str]:
     by_set = {row["set"]: row for row in card["Label sets that were not trained on: right answers"]}
     varied = {row["set"]: row for row in card["Label sets that were not trained on: the same questions, varied"]}
     users = {row["kind"]: row for row in card["Questions that users report"]}["all"]
+    people = {row["kind"]: row for row in card["Questions of every kind on everyday texts"]}
     sources = manifest["training"]["tasks"]
-    minutes = round(manifest["training"]["seconds"] / 60)
     sets = [row for name, row in by_set.items() if name != "mean"]
     better = sum(float(row["accuracy"]) > float(row["cosine"]) for row in sets)
     on_gpu = read_tables(repository / _BENCHMARKS)["On a GPU"]
@@ -77,10 +77,10 @@ def values_of(repository: Path) -> dict[str, str]:
         **scores,
         "version": manifest["version"],
         "datasets": str(len({dataset_of(name) for name in sources if not is_made(name)})),
-        "synthetic": str(sum(map(is_made, sources))),
-        "minutes": _WORDS[minutes] if minutes < len(_WORDS) else str(minutes),
         "users": _digits(users["share"], 0),
         "users asked": users["questions"],
+        "everyday asked": people["all"]["questions"],
+        **{f"everyday: {kind}": _digits(row["right"], 0) for kind, row in people.items()},
         "yes/no": _digits(varied["mean"]["yes/no: accuracy"], 0),
         "yes/no, exactly": _digits(varied["mean"]["yes/no: accuracy"]),
         "choices": _digits(by_set["mean"]["accuracy"]),

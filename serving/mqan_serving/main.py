@@ -81,8 +81,8 @@ def serve_ray(settings: Settings) -> None:
         KeyboardInterrupt: it was asked a second time.
     """
     set_up_logs(settings.log_level)
-    check_ports(settings)
     given = for_replicas(settings)
+    check_ports(settings)
     catalog = read_catalog(settings, read_changes(settings))
     stable = verify_files(catalog.entries[catalog.stable].folder)  # damage is reported now, not by replicas
     # Only this user may look into it: who can write to HAProxy's socket decides where requests go.

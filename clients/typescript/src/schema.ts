@@ -916,7 +916,7 @@ export interface components {
             name: string;
             /**
              * Version
-             * @example 2.0.0-rc4
+             * @example 2.0.0-rc5
              */
             version: string;
         };
@@ -3072,7 +3072,7 @@ export interface operations {
                      *       ],
                      *       "model": {
                      *         "name": "mqan-default",
-                     *         "version": "2.0.0-rc4"
+                     *         "version": "2.0.0-rc5"
                      *       },
                      *       "record": {
                      *         "due": "2024-06-02",
@@ -3725,7 +3725,7 @@ export interface operations {
                      *       ],
                      *       "platform": "onnxruntime_onnx",
                      *       "versions": [
-                     *         "2.0.0-rc4"
+                     *         "2.0.0-rc5"
                      *       ]
                      *     }
                      */
@@ -3857,7 +3857,7 @@ export interface operations {
                      * @example {
                      *       "id": "42",
                      *       "model_name": "mqan-default",
-                     *       "model_version": "2.0.0-rc4",
+                     *       "model_version": "2.0.0-rc5",
                      *       "outputs": [
                      *         {
                      *           "data": [

@@ -30,7 +30,7 @@ class ModelVersionDocument(Document):
     """Identity of a model."""
 
     name: str = Field(examples=["mqan-default"])
-    version: str = Field(examples=["2.0.0-rc4"])
+    version: str = Field(examples=["2.0.0-rc5"])
 
 
 class LimitsDocument(Document):
