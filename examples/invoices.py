@@ -11,7 +11,7 @@ SCHEMA = {
     "type": "object",
     "properties": {
         "number": {"type": "string", "ask": "What is the invoice number?"},
-        "seller": {"type": "string", "ask": "Who sent the invoice?"},
+        "seller": {"type": "string", "ask": "Which company is the invoice from?"},
         "total": {"type": "number", "format": "money", "ask": "What is the total?"},
         "due": {"type": "string", "format": "date", "ask": "When must it be paid?"},
         "account": {"type": "string", "ask": "Which account should be paid to?"},

@@ -7,8 +7,8 @@ from pathlib import Path
 from mqan_client import Answer, Client, ClientError, InvalidRequestError
 
 ASKED = (
-    ("Is this message friendly or hostile?", ("friendly", "hostile"), "hostile"),
-    ("Is this spam?", ("yes", "no"), "yes"),
+    ("What is the tone of this message?", ("friendly or neutral", "hostile"), "hostile"),
+    ("Is this advertising or spam?", ("yes", "no"), "yes"),
 )
 SURE = 0.8
 

@@ -11,7 +11,7 @@ from mqan_client import Choice, Client, ClientError
 TEAMS = [
     Choice("billing", "invoices, payments, refunds"),
     Choice("shipping", "parcels and their delivery"),
-    Choice("technical support", "faults of the product"),
+    Choice("technical support", "problems with the app or the product"),
     Choice("contracts", "starting, changing or ending a subscription"),
 ]
 SURE = 0.6  # below this a person decides

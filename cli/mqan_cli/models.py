@@ -58,13 +58,18 @@ def alias(
 def _ask(server: str, method: str, path: str, given: dict[str, Any] | None = None) -> dict[str, Any]:
     import httpx2
 
+    from mqan_client.transport import authorization
+
     url = f"{server.rstrip('/')}/admin/{path}"
     if not url.startswith(("http://", "https://")):
         raise typer.BadParameter("give http://HOST:PORT or https://HOST", param_hint="--server")
-    headers = {"authorization": f"Bearer {os.environ.get('MQAN_ADMIN_KEY', '')}"}
+    try:
+        headers = authorization(os.environ.get("MQAN_ADMIN_KEY") or None)
+    except ValueError as error:
+        raise typer.BadParameter(f"{error}, such as a line end", param_hint="MQAN_ADMIN_KEY") from None
     try:
         response = httpx2.request(method, url, headers=headers, json=given, timeout=_TIMEOUT_S)
-    except (httpx2.TransportError, httpx2.InvalidURL) as error:
+    except (httpx2.RequestError, httpx2.InvalidURL) as error:
         raise CommandError(f"no answer from {server}: {error}") from None
     if response.status_code == 404 and path == "models":
         raise CommandError(f"{server} lets nobody change its models: set MQAN_ADMIN_KEY_FILE there")

@@ -85,6 +85,8 @@ def _open(file: File) -> Iterator[IO[bytes]]:
                 content = opened.enter_context(tarfile.open(path)).extractfile(member)
         except KeyError as error:
             raise malformed(file, None, "is not in the archive.") from error
+        if content is None:  # a folder or a device of a tar archive
+            raise malformed(file, None, "is no file of the archive.")
         yield content
 
 

@@ -38,6 +38,14 @@ def test_a_word_that_decides_with_three_in_ten_belongs_to_a_run_and_one_with_two
     assert spans(given) == ["is no longer"]
 
 
+def test_marks_at_the_ends_of_a_run_are_left_out() -> None:
+    request = read_request(Vocabulary((), refuses=True), '{"state": "Boiler leaks", "id": 7}', "Is there a leak?")
+    words = [token.word for token in request.context_tokens]
+    likely = range(words.index("state") + 1, words.index("leaks") + 2)
+    given = np.array([2.0 if i in likely else -6.0 for i in range(len(words))])
+    assert [place.span.text for place in find_evidence(given, request)] == ["Boiler leaks"]
+
+
 def test_spans_come_in_the_order_of_the_text_and_are_at_most_three() -> None:
     given = logits("Mrs", "Adeyemi", high=3.0, low=-6.0)
     given[[WORDS.index("Rent"), WORDS.index("stays")]] = 2.5

@@ -71,10 +71,10 @@ def test_files_may_begin_with_a_mark_and_have_lines_twice(run: Callable[..., str
     ("first", "second", "verdict"),
     [
         (("friendly", 0.9), ("no", 0.9), "publish"),
-        (("", 0.95), ("no", 0.9), "look (Is this message friendly or hostile? no answer, 0.95)"),
-        (("friendly", 0.9), ("no", 0.7), "look (Is this spam? no, 0.70)"),
-        (("friendly", 0.7), ("yes", 0.9), "hold back (Is this spam? yes, 0.90)"),
-        (("hostile", 0.9), None, "hold back (Is this message friendly or hostile? hostile, 0.90)"),
+        (("", 0.95), ("no", 0.9), "look (What is the tone of this message? no answer, 0.95)"),
+        (("friendly", 0.9), ("no", 0.7), "look (Is this advertising or spam? no, 0.70)"),
+        (("friendly", 0.7), ("yes", 0.9), "hold back (Is this advertising or spam? yes, 0.90)"),
+        (("hostile", 0.9), None, "hold back (What is the tone of this message? hostile, 0.90)"),
         (("friendly", 0.9), None, "look (It is too long.)"),
     ],
 )

@@ -299,7 +299,8 @@ async def test_both_transports_say_when_to_come_again(start_server: StartServer,
     assert 900 < int(told["retry-after"]) <= 1000
     callers.rest.headers["authorization"] = f"Bearer {other}"
     assert (await callers.post()).status_code == 200
-    counts = (await callers.rest.get("/metrics")).text
+    assert "alice" not in (await callers.rest.get("/metrics")).text  # which needs no key
+    counts = callers.server._metrics.render().decode()
     for labels, number in (('key="alice",outcome="admitted"', 2), ('key="alice",outcome="limited"', 3)):
         assert f"mqan_key_requests_total{{{labels}}} {number}.0" in counts
 

@@ -51,7 +51,9 @@ def batch(
     server: ServerOption = None,
     bundle: BundleOption = None,
     ray: Annotated[bool, typer.Option("--ray", help="Answer on Ray: the cluster of RAY_ADDRESS, or here.")] = False,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes, or calls to a server at a time.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, max=256, help="Processes, or calls to a server at a time.")
+    ] = None,
     **given: Any,
 ) -> None:
     """Ask about every row of a table, or every file of a folder. The same command goes on where a run was killed.

@@ -119,8 +119,10 @@ class _Guard:
                 raise refuse("method_not_allowed", "method", "This path does not accept this method.", _HINT)
         except (InputError, ServingError) as error:
             failure = describe(error)
-            allow = {"allow": "POST"} if failure.code == "method_not_allowed" else None
-            await JSONResponse(failure.document, failure.kind.http, allow)(scope, receive, send)
+            headers_of = {"allow": "POST"} if failure.code == "method_not_allowed" else {}
+            if failure.retry_after_s is not None:
+                headers_of["retry-after"] = str(failure.retry_after_s)
+            await JSONResponse(failure.document, failure.kind.http, headers_of)(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 

@@ -16,7 +16,7 @@ export function adaptCommand(file: string, { question, kind, labels, adapter }: 
     `--question ${shell(question)}`,
     isScale ? `--scale ${shell(told.join(", "))}` : `--labels ${shell(told.join("; "))}`,
     ...(kind === "or_none" || kind === "several" ? ["--none"] : []),
-    `--name ${adapter ?? nameOf(question)} --output adapters`,
+    `--name ${adapter ? shell(adapter) : nameOf(question)} --output adapters`,
   ].join(" \\\n  ");
 }
 

@@ -72,7 +72,7 @@ class AsyncClient:
         back. Whoever closes the iterator cancels the call. Answers that are decided whole come with all their words
         at once: choices, ``contiguous``, ``all``, a least probability.
 
-        >>> for part in client.answer_stream("The tower is 330 m tall.", "How tall is it?"):
+        >>> async for part in client.answer_stream("The tower is 330 m tall.", "How tall is it?"):
         ...     print(part.delta if isinstance(part, StreamedWord) else f" ({part.probability:.2f})", end="")
 
         Its time lasts until the last word is taken. All else is as of ``answer``, but that after the first word nothing
@@ -89,7 +89,7 @@ class AsyncClient:
         The server answers them side by side. A question that cannot be answered does not stop the others: its error is
         the result. Each of up to 256 is a string, or a mapping with ``question`` and what else ``answer`` takes.
 
-        >>> client.answer_questions(invoice, ["What is the total?", {"question": "Is it paid?", "yes_no": True}])
+        >>> await client.answer_questions(invoice, ["What is the total?", {"question": "Is it paid?", "yes_no": True}])
 
         Raises:
             InvalidRequestError: there are no questions or too many, or one cannot be sent.

@@ -11,19 +11,21 @@ It is the client of asyncio, whose event loop runs on a thread that all clients 
 """
 
 import asyncio
+import inspect
 import os
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from functools import cache, wraps
 from queue import SimpleQueue
 from threading import Lock, Thread
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, get_args, get_origin
 
 from mqan_client.async_client import DEFAULT_TIMEOUT_S, AsyncClient, Progress
 from mqan_client.transport import Retries
 
 P = ParamSpec("P")
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 _lock = Lock()
 
@@ -55,6 +57,20 @@ def _wait_for(work: Coroutine[Any, Any, T], progress: Progress | None, done: Sim
         doing.cancel()  # after Ctrl-C or an error nobody waits for what is on its way
 
 
+def _as_waiting(call: F, method: Callable[..., Any]) -> F:
+    """Let nobody who looks at a method that waits take it for one to await: by its signature, or behind its wrapper."""
+    signature = inspect.signature(method)
+    kind, given = get_origin(signature.return_annotation), get_args(signature.return_annotation)
+    if kind is Coroutine:
+        signature = signature.replace(return_annotation=given[-1])
+    elif kind is AsyncGenerator:
+        signature = signature.replace(return_annotation=Generator[given[0], None, None])
+    call.__signature__ = signature  # type: ignore[attr-defined]
+    call.__qualname__ = f"Client.{method.__name__}"
+    del call.__wrapped__  # type: ignore[attr-defined]
+    return call
+
+
 def _waiting(
     method: Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]],
 ) -> "Callable[Concatenate[Client, P], T]":
@@ -68,7 +84,7 @@ def _waiting(
             given["progress"] = done.put
         return _wait_for(method(self._asking, *args, **given), progress, done)
 
-    return call
+    return _as_waiting(call, method)
 
 
 def _waiting_for_each(
@@ -88,7 +104,7 @@ def _waiting_for_each(
     def call(self: "Client", /, *args: P.args, **given: P.kwargs) -> Generator[T, None, None]:
         return wait(method(self._asking, *args, **given))
 
-    return call
+    return _as_waiting(call, method)
 
 
 class Client:

@@ -364,4 +364,4 @@ class Model:
     num_words: int
     scores: tuple[Score, ...]
     server_version: str
-    adapters: tuple[Adapter, ...]
+    adapters: tuple[Adapter, ...] = ()

@@ -59,12 +59,13 @@ class Attempts:
 
     def wait_s(self, error: ClientError) -> float:
         """Return how long to wait after an attempt that failed; raise its error if there is to be no other."""
-        self._num_failed += 1
+        is_limited = error.code == "rate_limited"  # which ends by waiting as long as the server says
+        self._num_failed += not is_limited
         if not isinstance(error, OverloadedError | UnavailableError) or self._num_failed >= self._retries.max_attempts:
             raise error from None
         # Waits differ, so that callers refused together do not come back together.
-        wait_s = self._retries.longest_wait_s(self._num_failed) * random.uniform(0.5, 1)  # noqa: S311  no secret
-        wait_s += min(error.retry_after_s or 0, self._retries.max_s)
+        wait_s = self._retries.longest_wait_s(max(1, self._num_failed)) * random.uniform(0.5, 1)  # noqa: S311  no secret
+        wait_s += (error.retry_after_s or 0) if is_limited else min(error.retry_after_s or 0, self._retries.max_s)
         if time.monotonic() + wait_s >= self._deadline:
             raise error from None
         return wait_s

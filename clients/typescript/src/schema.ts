@@ -2212,39 +2212,39 @@ export interface operations {
                      *       "answers": [
                      *         {
                      *           "name": "leak",
-                     *           "probability": 0.82,
+                     *           "probability": 0.95,
                      *           "type": "predicate",
                      *           "x_answered": true,
                      *           "x_evidence": [
                      *             {
-                     *               "end": 12,
-                     *               "probability": 0.26,
+                     *               "end": 25,
+                     *               "probability": 0.42,
                      *               "source": "context",
                      *               "start": 0,
-                     *               "text": "Boiler leaks"
+                     *               "text": "Boiler leaks since Monday"
                      *             }
                      *           ],
-                     *           "x_none": 0.003,
+                     *           "x_none": 0.086,
                      *           "x_sources": [
                      *             {
-                     *               "end": 12,
+                     *               "end": 25,
                      *               "source": "context",
                      *               "start": 0,
-                     *               "text": "Boiler leaks"
+                     *               "text": "Boiler leaks since Monday"
                      *             }
                      *           ]
                      *         },
                      *         {
                      *           "choice": "plumber",
-                     *           "confidence": 0.636,
+                     *           "confidence": 0.737,
                      *           "name": "trade",
                      *           "probabilities": [
                      *             {
-                     *               "probability": 0.818,
+                     *               "probability": 0.869,
                      *               "value": "plumber"
                      *             },
                      *             {
-                     *               "probability": 0.182,
+                     *               "probability": 0.131,
                      *               "value": "roofer"
                      *             }
                      *           ],
@@ -2252,20 +2252,20 @@ export interface operations {
                      *           "x_answered": true,
                      *           "x_evidence": [
                      *             {
-                     *               "end": 12,
-                     *               "probability": 0.24,
+                     *               "end": 25,
+                     *               "probability": 0.64,
                      *               "source": "context",
                      *               "start": 0,
-                     *               "text": "Boiler leaks"
+                     *               "text": "Boiler leaks since Monday"
                      *             }
                      *           ],
-                     *           "x_none": 0.285,
+                     *           "x_none": 0.509,
                      *           "x_sources": [
                      *             {
-                     *               "end": 12,
+                     *               "end": 25,
                      *               "source": "context",
                      *               "start": 0,
-                     *               "text": "Boiler leaks"
+                     *               "text": "Boiler leaks since Monday"
                      *             }
                      *           ]
                      *         }
@@ -2432,7 +2432,7 @@ export interface operations {
                      * @example {
                      *       "answer": "1889",
                      *       "end": 48,
-                     *       "score": 0.546,
+                     *       "score": 0.847,
                      *       "start": 44
                      *     }
                      */
@@ -2598,28 +2598,28 @@ export interface operations {
                      *         "technical support"
                      *       ],
                      *       "scores": [
-                     *         0.789,
-                     *         0.209,
-                     *         0.003
+                     *         0.892,
+                     *         0.079,
+                     *         0.029
                      *       ],
                      *       "sequence": "I was charged twice for my order last week and would like one of the payments back.",
                      *       "x_answered": true,
                      *       "x_evidence": [
                      *         {
-                     *           "end": 19,
-                     *           "probability": 0.31,
+                     *           "end": 82,
+                     *           "probability": 0.49,
                      *           "source": "context",
-                     *           "start": 6,
-                     *           "text": "charged twice"
+                     *           "start": 0,
+                     *           "text": "I was charged twice for my order last week and would like one of the payments back"
                      *         }
                      *       ],
-                     *       "x_none": 0.021,
+                     *       "x_none": 0.079,
                      *       "x_sources": [
                      *         {
-                     *           "end": 19,
+                     *           "end": 82,
                      *           "source": "context",
-                     *           "start": 6,
-                     *           "text": "charged twice"
+                     *           "start": 0,
+                     *           "text": "I was charged twice for my order last week and would like one of the payments back"
                      *         }
                      *       ]
                      *     }
@@ -2794,6 +2794,15 @@ export interface operations {
                     "application/json": components["schemas"]["HTTPValidationError"];
                 };
             };
+            /** @description `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorDocument"];
+                };
+            };
             /** @description `metadata_too_large` */
             431: {
                 headers: {
@@ -2877,6 +2886,15 @@ export interface operations {
             };
             /** @description `unknown_host` */
             421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, never>;
+                };
+            };
+            /** @description `rate_limited` */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3040,7 +3058,7 @@ export interface operations {
                      *         },
                      *         "order": {
                      *           "answered": false,
-                     *           "probability": 0.99,
+                     *           "probability": 0.96,
                      *           "question": "What is the order number?",
                      *           "reason": "The text does not say.",
                      *           "spans": [],
@@ -3053,7 +3071,7 @@ export interface operations {
                      *             "currency": "EUR",
                      *             "library": "price-parser"
                      *           },
-                     *           "probability": 0.99,
+                     *           "probability": 1,
                      *           "question": "What is the total?",
                      *           "spans": [
                      *             {
@@ -3263,85 +3281,85 @@ export interface operations {
                      * @example {
                      *       "answers": {
                      *         "haste": {
-                     *           "confidence": 0.464,
+                     *           "confidence": 0.503,
                      *           "legend": {
                      *             "0": "can wait",
                      *             "1": "today"
                      *           },
                      *           "probabilities": {
-                     *             "0": 0.732,
-                     *             "1": 0.268
+                     *             "0": 0.752,
+                     *             "1": 0.248
                      *           },
-                     *           "score": 0.268,
+                     *           "score": 0.248,
                      *           "type": "score",
                      *           "x_answered": true,
                      *           "x_evidence": [
                      *             {
                      *               "end": 35,
-                     *               "probability": 0.42,
+                     *               "probability": 0.57,
                      *               "source": "context",
-                     *               "start": 23,
-                     *               "text": "since Monday"
+                     *               "start": 10,
+                     *               "text": "Boiler leaks since Monday"
                      *             }
                      *           ],
-                     *           "x_none": 0.187,
+                     *           "x_none": 0.098,
                      *           "x_sources": [
                      *             {
                      *               "end": 35,
                      *               "source": "context",
-                     *               "start": 23,
-                     *               "text": "since Monday"
+                     *               "start": 10,
+                     *               "text": "Boiler leaks since Monday"
                      *             }
                      *           ]
                      *         },
                      *         "leak": {
-                     *           "noul": 0.846,
+                     *           "noul": 0.947,
                      *           "type": "noul",
                      *           "x_answered": true,
                      *           "x_evidence": [
                      *             {
-                     *               "end": 22,
-                     *               "probability": 0.42,
+                     *               "end": 35,
+                     *               "probability": 0.62,
                      *               "source": "context",
                      *               "start": 10,
-                     *               "text": "Boiler leaks"
+                     *               "text": "Boiler leaks since Monday"
                      *             }
                      *           ],
-                     *           "x_none": 0,
+                     *           "x_none": 0.055,
                      *           "x_sources": [
                      *             {
-                     *               "end": 22,
+                     *               "end": 35,
                      *               "source": "context",
                      *               "start": 10,
-                     *               "text": "Boiler leaks"
+                     *               "text": "Boiler leaks since Monday"
                      *             }
                      *           ]
                      *         },
                      *         "trade": {
                      *           "choice": "plumber",
-                     *           "confidence": 0.882,
+                     *           "confidence": 0.745,
                      *           "probabilities": {
-                     *             "plumber": 0.941,
-                     *             "roofer": 0.059
+                     *             "plumber": 0.872,
+                     *             "roofer": 0.128
                      *           },
                      *           "type": "choice",
                      *           "x_answered": true,
                      *           "x_evidence": [
                      *             {
-                     *               "end": 22,
+                     *               "end": 35,
                      *               "probability": 0.5,
                      *               "source": "context",
                      *               "start": 10,
-                     *               "text": "Boiler leaks"
+                     *               "text": "Boiler leaks since Monday"
                      *             }
                      *           ],
-                     *           "x_none": 0.195,
+                     *           "x_none": 0.476,
                      *           "x_sources": [
                      *             {
-                     *               "end": 22,
+                     *               "end": 35,
                      *               "source": "context",
                      *               "start": 10,
-                     *               "text": "Boiler leaks"
+                     *               "text": "Boiler leaks since Monday"
                      *             }
                      *           ]
                      *         }
@@ -3504,6 +3522,15 @@ export interface operations {
             };
             /** @description `unknown_host` */
             421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, never>;
+                };
+            };
+            /** @description `rate_limited` */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3766,6 +3793,15 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+            /** @description `rate_limited` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, never>;
                 };
             };
             /** @description `metadata_too_large` */

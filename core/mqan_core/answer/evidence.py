@@ -64,7 +64,7 @@ def find_evidence(logits_C: Floats, request: Request) -> tuple[Place, ...]:
         found.append((total, words))
         left[words] = -np.inf
     tokens, places = request.context_tokens, []
-    for words in _joined([_widened(logits_C, words) for _, words in found]):
+    for words in _joined([_widened(logits_C, _trimmed(request, words)) for _, words in found]):
         start, end = tokens[words.start].start, tokens[words.stop - 1].end
         span = AnswerSpan(Source.CONTEXT, start, end, request.context[start:end])
         places.append(Place(span, float(np.mean(1 / (1 + np.exp(-logits_C[words].astype(np.float64)))))))
@@ -82,6 +82,13 @@ def _best_run(logits_C: Floats) -> tuple[float, slice]:
         if total > best:
             best, best_run = total, slice(start, i + 1)
     return best, best_run
+
+
+def _trimmed(request: Request, words: slice) -> slice:
+    """Leave out what is no word at the ends of a run that has words."""
+    tokens = request.context_tokens
+    told = [i for i in range(words.start, words.stop) if any(map(str.isalnum, tokens[i].word))]
+    return slice(told[0], told[-1] + 1) if told else words
 
 
 def _widened(logits_C: Floats, words: slice) -> slice:

@@ -60,9 +60,11 @@ def format_annotated(files: Sequence[File], part: Part) -> Iterator[Record]:
 def annotated(text: str) -> Record:
     """Return a text without its annotations ``[field : value]``, and where the values stand."""
     mentions: list[tuple[str, int, int]] = []
-    while match := _ANNOTATION.search(text):
+    place = 0
+    while match := _ANNOTATION.search(text, place):
         text = text[: match.start()] + match[2] + text[match.end() :]
-        mentions.append((match[1], match.start(), match.start() + len(match[2])))
+        place = match.start() + len(match[2])
+        mentions.append((match[1], match.start(), place))
     return {"text": text, "mentions": mentions}
 
 

@@ -34,7 +34,14 @@ _OBJECT: Final = {"type": "object"}
 _EITHER: Final = {"anyOf": [_OBJECT, {"type": "array", "items": {}}]}
 OPENROUTER: Final = "/api/alpha/decisions"  # its path for TypeSafe's requests
 _MODELS: Final = "/v1/models"
-CODES_OF_MODELS: Final = ("unauthenticated", "metadata_too_large", "unknown_host", "unavailable", "internal")
+CODES_OF_MODELS: Final = (
+    "unauthenticated",
+    "rate_limited",
+    "metadata_too_large",
+    "unknown_host",
+    "unavailable",
+    "internal",
+)
 
 
 class Respond(Protocol):

@@ -9,7 +9,7 @@ import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -41,6 +41,8 @@ METHODS = (*ANSWERING, "GetModel", "Check", "other")
 CODES = (OK, CANCELLED, *ERRORS)
 OTHER_KEYS = "(others)"  # no name of a key
 _MOST_KEYS = 100
+_KEY_REQUESTS: Final = "key_requests"
+_BY_KEY: Final = f"mqan_{_KEY_REQUESTS}".encode()
 
 _STAGE_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _SIZES = tuple(2.0**power for power in range(9))
@@ -71,8 +73,10 @@ class Metrics(Meter):
 
         ended = "Requests, by how they ended: ok, cancelled by the caller, or the code of their error."
         self._requests = counter("requests", ended, "transport", "method", "code")
-        by_key = "Requests by API key, admitted or limited by its rate; (others): of all but the first 100 that asked."
-        self._by_key = counter("key_requests", by_key, "key", "outcome")
+        by_key = (
+            "Requests by API key, admitted or limited by its rate; (others): of all but the first 100 of a process."
+        )
+        self._by_key = counter(_KEY_REQUESTS, by_key, "key", "outcome")
         self._keys: set[str] = set()  # that have a series of their own
         took = "Seconds from a request's arrival to its response, of requests that ended ok."
         self._seconds = histogram("request_duration_seconds", took, _SECONDS, "transport", "method")
@@ -164,14 +168,18 @@ class Metrics(Meter):
             words.inc(sum(token.source is source for token in answer.tokens))
             mass.inc(sum(getattr(token.masses, source) for token in answer.tokens))
 
-    def render(self) -> bytes:
-        """Return all metrics in Prometheus' text format; reads files where there are several processes."""
-        if self._folder is None:
-            return generate_latest(self._registry)
-        _forget_ended_processes(self._folder)
-        registry = CollectorRegistry()
-        MultiProcessCollector(registry, str(self._folder))  # type: ignore[no-untyped-call]
-        return generate_latest(registry)
+    def render(self, *, names_keys: bool = True) -> bytes:
+        """Return all metrics in Prometheus' text format; reads files where there are several processes.
+
+        Without ``names_keys`` those that name callers' API keys are left out.
+        """
+        registry = self._registry
+        if self._folder is not None:
+            _forget_ended_processes(self._folder)
+            registry = CollectorRegistry()
+            MultiProcessCollector(registry, str(self._folder))  # type: ignore[no-untyped-call]
+        lines = generate_latest(registry).splitlines(keepends=True)
+        return b"".join(line for line in lines if names_keys or _BY_KEY not in line)
 
 
 def _forget_ended_processes(folder: Path) -> None:

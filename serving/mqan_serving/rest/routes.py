@@ -113,14 +113,14 @@ def create_rest_app(
 
     if settings.admin_key_file is not None:
         add_admin_routes(app, get_models)
-    _add_metrics(app, metrics)
+    _add_metrics(app, metrics, names_keys=settings.metrics_need_key)
     return app
 
 
 async def export_metrics(settings: Settings, keys: ApiKeys, metrics: Metrics) -> HttpServer:
     """Tell the metrics of this machine on a port that its replicas share: a cluster's public ones answer from any."""
     app = _create_app(settings, keys, metrics, openapi_url=None)
-    _add_metrics(app, metrics)
+    _add_metrics(app, metrics, names_keys=True)
     server = HttpServer(app, settings, metrics, _EXPORT_GRACE_S)
     if settings.metrics_port is not None:
         await server.open(listen(settings.host, settings.metrics_port, shared=True))
@@ -167,10 +167,10 @@ def _create_app(
     return app
 
 
-def _add_metrics(app: FastAPI, metrics: Metrics) -> None:
+def _add_metrics(app: FastAPI, metrics: Metrics, *, names_keys: bool) -> None:
     @app.get(METRICS_PATH, include_in_schema=False)
     def show_metrics() -> Response:  # in a thread, since it may read files
-        return Response(metrics.render(), media_type=CONTENT_TYPE)
+        return Response(metrics.render(names_keys=names_keys), media_type=CONTENT_TYPE)
 
 
 def _show(page: Page) -> HTMLResponse:
@@ -248,7 +248,8 @@ def _add_own_routes(app: FastAPI, get_models: Callable[[], Models], dependencies
 
     errors, of_health = _error_responses(CODES_OF_ANSWER), _error_responses(["unavailable"])
     of_many = _error_responses([*CODES_OF_ANSWER, "too_many_questions", "duplicate_id"])
-    of_model = _error_responses(["unauthenticated", "metadata_too_large", "unknown_model", "unavailable", "internal"])
+    codes = ["unauthenticated", "rate_limited", "metadata_too_large", "unknown_model", "unavailable", "internal"]
+    of_model = _error_responses(codes)
     of_records = {status: errors.get(status, {}) | RECORD_RESPONSES.get(status, {}) for status in (200, *errors)}
     ready = {200: {"content": {"application/json": {"example": {"status": "ready"}}}}, **of_health}
     routes: list[tuple[str, Callable[..., Any], str, str, str, Any, Responses, dict[str, Any] | None]] = [
