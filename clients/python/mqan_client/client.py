@@ -64,7 +64,8 @@ def _as_waiting(call: F, method: Callable[..., Any]) -> F:
     if kind is Coroutine:
         signature = signature.replace(return_annotation=given[-1])
     elif kind is AsyncGenerator:
-        signature = signature.replace(return_annotation=Generator[given[0], None, None])
+        parts: Any = Generator
+        signature = signature.replace(return_annotation=parts[given[0], None, None])
     call.__signature__ = signature  # type: ignore[attr-defined]
     call.__qualname__ = f"Client.{method.__name__}"
     del call.__wrapped__  # type: ignore[attr-defined]

@@ -73,9 +73,7 @@ class Metrics(Meter):
 
         ended = "Requests, by how they ended: ok, cancelled by the caller, or the code of their error."
         self._requests = counter("requests", ended, "transport", "method", "code")
-        by_key = (
-            "Requests by API key, admitted or limited by its rate; (others): of all but the first 100 of a process."
-        )
+        by_key = "Requests by API key, admitted or limited by its rate; (others): all but the first 100 of a process."
         self._by_key = counter(_KEY_REQUESTS, by_key, "key", "outcome")
         self._keys: set[str] = set()  # that have a series of their own
         took = "Seconds from a request's arrival to its response, of requests that ended ok."
