@@ -112,7 +112,7 @@ def test_several_questions_about_one_text(ask: Callable[..., Terminal], tmp_path
     other.write_text("The bridge is 40 m long.")
     terminal = ask("--text", TEXT)
     terminal.wait_for(PROMPT)
-    assert "context 13-18: 330 m" in answered(terminal, "How tall is the tower?")
+    assert "context 13-23: 330 m tall" in answered(terminal, "How tall is the tower?")
     terminal.wait_for(PROMPT)
     terminal.type("\x1b[A")  # the question before, as in a shell
     assert "How tall is the tower?" in terminal.wait_for("?") + "?"

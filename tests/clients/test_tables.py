@@ -29,7 +29,7 @@ def test_a_column_is_answered_in_its_order(client: Client) -> None:
     assert len(done) == 4
     tower = table.iloc[2]
     assert (tower["answer"], tower["answered"]) == ("330 m tall", True)
-    assert MAILS.iloc[2][tower["start"] : tower["end"]] == "330 m"
+    assert MAILS.iloc[2][tower["start"] : tower["end"]] == "330 m tall"
     assert table.iloc[1].isna().all()  # not asked
     assert "white space" in table.iloc[3]["error"]
     assert table["error"].isna().tolist() == [True, True, True, False, True]
