@@ -37,6 +37,7 @@ from mqan_serving.observability.metrics import Metrics
 from mqan_serving.rpc.messages import answer_response, model_response
 from mqan_serving.service.answer_service import Service
 from mqan_serving.settings import Settings
+from tests.fuzz.test_bundles import damage
 
 _FORGED = 300
 _MOST_BYTES = 16 * 2**30  # of address space
@@ -72,7 +73,7 @@ def forge(folder: Path, chance: random.Random) -> str:
             _sign(folder, manifest, VOCABULARY, json.dumps(lists).encode())
         case "bytes":
             name = chance.choice(sorted(manifest["files"]))
-            _sign(folder, manifest, name, _damage((folder / name).read_bytes(), chance))
+            _sign(folder, manifest, name, damage((folder / name).read_bytes(), chance))
     (folder / MANIFEST).write_text(json.dumps(manifest))
     return way
 
@@ -122,24 +123,6 @@ def _forge_a_tensor(content: bytes, chance: random.Random) -> bytes:
         case _:
             del tensors[name]
     return save(tensors)
-
-
-def _damage(content: bytes, chance: random.Random) -> bytes:
-    """Return bytes with bits flipped, or some left out, repeated or overwritten."""
-    data = bytearray(content)
-    for _ in range(chance.randint(1, 3)):
-        place = chance.randrange(len(data))
-        end = min(len(data), place + chance.randint(1, 200))
-        match chance.randrange(6):
-            case 0:
-                del data[place:end]
-            case 1:
-                data[place:place] = data[place:end]
-            case 2:
-                data[place:end] = chance.randbytes(end - place)
-            case _:
-                data[place] ^= 1 << chance.randrange(8)
-    return bytes(data)
 
 
 def _sign(folder: Path, manifest: dict[str, Any], name: str, content: bytes) -> None:
