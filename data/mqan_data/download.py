@@ -104,12 +104,19 @@ def _download(source: Download, path: Path, console: Console, retry_wait_s: floa
     return digest
 
 
+def _client() -> httpx2.Client:
+    try:
+        return httpx2.Client(follow_redirects=True, timeout=TIMEOUT_S, headers=_HEADERS, event_hooks=_HOOKS)
+    except (ImportError, OSError, ValueError, httpx2.InvalidURL) as error:
+        raise DownloadError(f"a proxy or certificates that the environment names cannot be used: {error}") from error
+
+
 def _transfer(source: Download, part: Path, console: Console) -> str:
     """Write a file and return its SHA-256; an HTTPError is worth another attempt."""
     digest = hashlib.sha256()
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with (
-        httpx2.Client(follow_redirects=True, timeout=TIMEOUT_S, headers=_HEADERS, event_hooks=_HOOKS) as client,
+        _client() as client,
         client.stream("GET", source.url) as response,
         part.open("wb") as out,
         Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress,

@@ -116,6 +116,19 @@ def test_a_wrong_checksum_leaves_nothing_behind(tmp_path: Path, server: Server, 
     assert server.requests == ["/good"]
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("ALL_PROXY", "socks5://127.0.0.1:1"), ("HTTP_PROXY", "ftp://x"), ("SSL_CERT_FILE", "/none.pem")],
+)
+def test_a_setting_of_the_environment_that_cannot_be_used_is_told(
+    name: str, value: str, tmp_path: Path, server: Server, console: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(DownloadError, match="that the environment names cannot be used"):
+        get(task_of(Download(server.url("/good"), SHA256)), tmp_path, console)
+    assert server.requests == []
+
+
 def test_not_found_is_not_tried_again(tmp_path: Path, server: Server, console: Console) -> None:
     with pytest.raises(DownloadError, match="/gone: the server answered 404 Not Found"):
         get(task_of(Download(server.url("/gone"), SHA256)), tmp_path, console)
