@@ -25,3 +25,5 @@ class Example:
     choices: tuple[Choice, ...] = ()  # empty for a free answer
     multiple: bool = False  # several choices can be right at once
     evidence: tuple[tuple[int, int], ...] | None = None  # spans of code points that decide; None where nobody knows
+    outcomes: tuple[int, ...] = ()  # of each choice, which outcome of the pair it stands for
+    twin: "Example | None" = None  # the same asked otherwise: its outcomes must get the same probabilities

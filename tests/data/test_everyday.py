@@ -218,3 +218,25 @@ def test_labels_come_in_any_order_and_number() -> None:
     orders = {tuple(c.label for c in everyday.draw(row, None, rng).choices) for _ in range(200)}
     assert len({order for order in orders if len(order) == 4}) > 10
     assert any(len(order) == 3 for order in orders)
+
+
+def _outcome(example: Example) -> int | None:
+    labels = [choice.label for choice in example.choices]
+    return example.outcomes[labels.index(example.answers[0])] if example.answers else None
+
+
+def test_a_question_and_its_twin_have_the_same_outcome() -> None:
+    """What the one's labels stand for in the other is what the files' own answers say."""
+    rows = read_rows(OWN_DATA, load_dataset("everyday"), "questions", "validation")
+    rng, number = np.random.default_rng(4), Counter[str]()
+    for row in rows:
+        assert isinstance(row, EverydayRow)
+        asked = everyday.draw(row, None, rng)
+        if asked.twin is not None:
+            assert len(asked.outcomes) == len(asked.choices)
+            assert len(asked.twin.outcomes) == len(asked.twin.choices)
+            assert set(asked.outcomes) == set(asked.twin.outcomes)
+            assert _outcome(asked) == _outcome(asked.twin)
+            assert (asked.context, bool(asked.multiple)) == (asked.twin.context, False)
+            number[row.kind] += 1
+    assert min(number[kind] for kind in ("yes_no", "choice", "scale")) > 20

@@ -1,5 +1,6 @@
 """MQAN's decoder over a pretrained reader: forward and step are one function, labels have no order."""
 
+import copy
 import itertools
 import random
 from collections.abc import Sequence
@@ -221,6 +222,41 @@ def test_what_would_be_refused_is_not_trained_on_and_counts_as_wrong(
     assert score_examples(network, VOCABULARY, LAYOUT, [given], 10) == {"em": 100, "nf1": 100}
     assert score_examples(network, VOCABULARY, LAYOUT, [refused, given], 10) == {"em": 50, "nf1": 50}
     assert score_examples(network, VOCABULARY, LAYOUT, [refused], 10) == {"em": 0, "nf1": 0}
+
+
+def test_a_question_asked_in_two_ways_learns_to_agree(network: PretrainedNetwork) -> None:
+    """The divergence is that of the two decisions, and falling it brings them together without any answer."""
+    labels, merged = (Choice("red"), Choice("blue"), Choice("green")), (Choice("red or blue"), Choice("green"))
+    first = replace(example("Ann met Bob.", ["red"]), choices=labels, outcomes=(0, 0, 1))
+    twin = replace(example("Ann met Bob.", ["red or blue"]), choices=merged, outcomes=(0, 1))
+    pair = [prepared(replace(first, twin=twin)), prepared(twin)]
+    alone = prepared(replace(example("Bob met Ann.", ["red"]), choices=labels))
+    batch = collate_pieces([alone, *pair], LAYOUT, VOCABULARY.num_generated)
+    assert batch.is_twin.tolist() == [False, False, True]
+    elsewhere = collate_pieces([pair[1], alone], LAYOUT, VOCABULARY.num_generated)
+    assert not elsewhere.is_twin.any()
+    learner = copy.deepcopy(network)
+
+    def outcomes() -> list[list[float]]:
+        requests = [read_request(VOCABULARY, e.context, e.question, e.choices) for e in (first, twin)]
+        answers = answer_batch(learner.eval(), VOCABULARY, LAYOUT, requests, 8)
+        (red, blue, green), (both, other) = (masses(answer) for answer in answers)
+        return [[red + blue, green, answers[0].refusal], [both, other, answers[1].refusal]]
+
+    p, q = np.array(outcomes())
+    p, q = p / p.sum(), q / q.sum()
+    by_hand = ((p - q) * np.log(p / q)).sum() / 2
+    [loss] = piece_losses(learner, batch)["consistency"]
+    assert int(loss.number) == 1
+    assert loss.value.item() == pytest.approx(by_hand, rel=0.02)
+    assert by_hand > 0.005
+    optimizer = torch.optim.Adam(learner.parameters(), 1e-3)
+    for _ in range(60):
+        value_of(piece_losses(learner, batch)["consistency"]).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    p, q = np.array(outcomes())
+    assert np.abs(p - q).max() < 0.02
 
 
 def test_it_learns_to_quote_to_choose_and_to_refuse() -> None:

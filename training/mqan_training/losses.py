@@ -9,6 +9,8 @@ Of a pretrained reader:
 - Where several choices may be right, each is a decision of its own: its mass against that of the refusal.
 - ``similarity``: 1 - cosine between the vectors of texts and choices (``model/similarity.py``) and those that the
   pretrained encoder gives them alone, so that the reader keeps what that knows (distillation, Hinton et al. 2015).
+- ``consistency``: half the sum of both Kullback-Leibler divergences between the probabilities of the outcomes of a
+  question that is asked in two ways.
 - ``evidence``: cross-entropy of each word of the text being among those that decide for a label, where these are
   marked (``model/evidence.py``).
 
@@ -35,6 +37,7 @@ from mqan_training.piece_batches import PieceBatch
 from mqan_training.words import WordBatch
 
 _LEAST_PROBABILITY = 1e-9
+_LEAST_OF_OUTCOME = 1e-4
 _LEAST_OF_WORDS = 1e-12  # of the paper's network
 _FAR = -1e4
 
@@ -71,6 +74,7 @@ def piece_losses(network: PretrainedNetwork, batch: PieceBatch, teacher: Bert | 
         "span": (Mean((span_B * has_span_B).sum(), has_span_B.sum()),),
         "similarity": () if teacher is None else similarity_loss(encoded, batch, teacher),
         "evidence": (evidence_loss(network, encoded, batch),),
+        "consistency": (consistency_loss(mixture, batch),),
     }
 
 
@@ -119,6 +123,24 @@ def evidence_loss(network: PretrainedNetwork, encoded: Encoded, batch: PieceBatc
     losses_BC = functional.binary_cross_entropy_with_logits(logits_BC, batch.evidence.float(), reduction="none")
     of_row_B = (losses_BC * mask_BC).sum(dim=1) / mask_BC.sum(dim=1).clamp(min=1)
     return Mean(of_row_B.sum(), (batch.decided >= 0).sum())
+
+
+def consistency_loss(mixture: Mixture, batch: PieceBatch) -> Mean:
+    """Return the mean over questions that are asked in two ways of how far the two answers are apart."""
+    mass_BQ, refusal_B1 = _decision(mixture)
+    p_BO = torch.cat([torch.zeros_like(mass_BQ), refusal_B1], dim=1) + _LEAST_OF_OUTCOME
+    p_BO = p_BO.scatter_add(1, batch.outcomes.clamp(min=0), mass_BQ * (batch.outcomes >= 0))
+    log_BO = torch.log(p_BO / p_BO.sum(dim=1, keepdim=True))
+    first_BO = log_BO.roll(1, dims=0)
+    apart_B = 0.5 * ((log_BO.exp() - first_BO.exp()) * (log_BO - first_BO)).sum(dim=1)
+    return Mean((apart_B * batch.is_twin).sum(), batch.is_twin.sum())
+
+
+def _decision(mixture: Mixture) -> tuple[Tensor, Tensor]:
+    """Return the probability of each choice, [B, Q], and that of none, [B, 1]."""
+    gamma_B1 = mixture.gamma_BA[:, :1]
+    mass_BQ = (1 - gamma_B1) * (1 - mixture.lambda_BA[:, :1]) * mixture.p_question_BAQ[:, 0]
+    return mass_BQ, gamma_B1 * mixture.p_vocab_BAV[:, 0, REFUSAL_ID : REFUSAL_ID + 1]
 
 
 def similarity_loss(encoded: Encoded, batch: PieceBatch, teacher: Bert) -> tuple[Mean, ...]:
@@ -172,9 +194,7 @@ def span_losses(encoded: Encoded, batch: PieceBatch) -> tuple[Tensor, Tensor]:
 
 def several_losses(mixture: Mixture, encoded: Encoded, batch: PieceBatch) -> tuple[Tensor, Tensor]:
     """Return the mean over choices of the loss of each being right or not, [B], and which rows have one."""
-    gamma_B1 = mixture.gamma_BA[:, :1]
-    mass_BQ = (1 - gamma_B1) * (1 - mixture.lambda_BA[:, :1]) * mixture.p_question_BAQ[:, 0]
-    refusal_B1 = gamma_B1 * mixture.p_vocab_BAV[:, 0, REFUSAL_ID : REFUSAL_ID + 1]
+    mass_BQ, refusal_B1 = _decision(mixture)
     p_BQ = (mass_BQ + _LEAST_PROBABILITY) / (mass_BQ + refusal_B1 + 2 * _LEAST_PROBABILITY)
     asked_BQ = batch.right >= 0
     losses_BQ = -torch.log(torch.where(batch.right == 1, p_BQ, 1 - p_BQ).clamp(min=1e-6)) * asked_BQ

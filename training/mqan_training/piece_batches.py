@@ -42,6 +42,8 @@ class PieceBatch(Batch):
     right: Tensor  # of choices where several may be right: 1, 0, or -1 elsewhere, [B, Q]
     decided: Tensor  # place in Q of the label whose evidence is known, -1 for none, [B]
     evidence: Tensor  # bool, the words that decide for it, [B, C]
+    outcomes: Tensor  # that a choice stands for where its question is asked in two ways, else -1, [B, Q]
+    is_twin: Tensor  # bool, whether the row is the one before it asked otherwise, [B]
     text_pieces: Tensor  # texts with choices, alone as a sentence encoder reads them, 0 for padding, [U, S]
     choice_pieces: Tensor
     text_of: Tensor  # place in text_pieces, -1 for none, [B]
@@ -124,6 +126,7 @@ def collate_pieces(examples: Sequence[PieceExample], layout: Layout, num_generat
     starts, ends = np.zeros((2, rows, NUM_NULL + num_question + num_context), bool)
     right = np.full((rows, num_question), -1)
     decided, evidence = np.full(rows, -1), np.zeros((rows, num_context), bool)
+    outcomes, is_twin = np.full((rows, num_question), -1), np.zeros(rows, bool)
     for row, example in enumerate(examples):
         request = example.request
         answer_pieces[row, 1 : 1 + len(example.answer)] = word_ids(layout.word_pieces, example.answer)[: num_steps - 1]
@@ -135,9 +138,10 @@ def collate_pieces(examples: Sequence[PieceExample], layout: Layout, num_generat
         starts[row, 1] = example.is_written
         decided[row] = example.decided
         evidence[row, : len(example.evidence)] = example.evidence
-        if example.right:
-            first = len(request.question_tokens)
-            right[row, first : first + len(example.right)] = example.right
+        labels = slice(len(request.question_tokens), of_question)
+        right[row, labels] = example.right or -1
+        outcomes[row, labels] = example.outcomes or -1
+        is_twin[row] = example.is_twin and row > 0 and request.context == requests[row - 1].context
     arrays = (
         answer_pieces,
         pad([request.slots.context for request in requests], _PAD, num_context),
@@ -150,6 +154,8 @@ def collate_pieces(examples: Sequence[PieceExample], layout: Layout, num_generat
         right,
         decided,
         evidence,
+        outcomes,
+        is_twin,
         *_alone(examples, num_question),
     )
     return PieceBatch(inputs, *(torch.from_numpy(array) for array in arrays))

@@ -46,6 +46,8 @@ class PieceExample:
     right: tuple[bool, ...] = ()  # with several choices, which are right
     decided: int = -1
     evidence: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))  # words that decide, [C]
+    outcomes: tuple[int, ...] = ()  # that the choices stand for, where it is asked in two ways
+    is_twin: bool = False  # whether it is the second of these, which follows the first
 
     @property
     def is_written(self) -> bool:
@@ -87,7 +89,15 @@ def prepare_pieces(
             return None
         request = _cut(request, words, vocabulary)
         windows = layout.windows(request.question_tokens, request.choice_tokens, request.context_tokens)
-    made = partial(PieceExample, example.task, request, windows[0], vocabulary.num_generated)
+    made = partial(
+        PieceExample,
+        example.task,
+        request,
+        windows[0],
+        vocabulary.num_generated,
+        outcomes=example.outcomes,
+        is_twin=bool(example.outcomes) and example.twin is None,
+    )
     if not example.answers and not (example.choices and example.multiple):
         return made(_numbers(NO_SLOT), _numbers(REFUSAL_ID), is_refusal=True)
     if example.choices:

@@ -56,6 +56,7 @@ class PieceReader:
             "span": config.span_weight,
             "similarity": config.similarity_weight,
             "evidence": config.evidence_weight,
+            "consistency": config.consistency_weight,
         }
 
     def build(self, tokens: Sequence[str]) -> PretrainedNetwork:

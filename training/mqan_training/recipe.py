@@ -62,6 +62,7 @@ class PiecesConfig(_Part):
     span_weight: float = Field(1.0, ge=0)  # of the loss of first and last word
     similarity_weight: float = Field(1.0, ge=0)  # of the vectors' loss; 0 for a BERT that is no sentence encoder
     evidence_weight: float = Field(1.0, ge=0)  # of the loss of the words that decide
+    consistency_weight: float = Field(0.5, ge=0)  # of the loss of questions that are asked in two ways
 
 
 class WordsConfig(_Part):

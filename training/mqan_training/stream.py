@@ -8,6 +8,7 @@ pools of a phase have numbers of their own.
 import gc
 from bisect import bisect_left
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -112,9 +113,14 @@ class Stream(Dataset[torch.Tensor]):
             return self._turns(phase, place * _POOL_STEPS, rng)
         shares = self._shares_in(phase)
         drawn = (self._draw(self._sources[int(rng.choice(len(shares), p=shares))], rng) for _ in range(_POOL))
-        found = [self._reader.prepare(example, rng) for example in drawn]
-        batches = self._cut([example for example in found if example is not None])
+        batches = self._cut([found for example in drawn if (found := self._asked_twice(example, rng))])
         return [(_MIXED, batches[i]) for i in rng.permutation(len(batches))]
+
+    def _asked_twice(self, example: Example, rng: np.random.Generator) -> list[Prepared]:
+        """Prepare an example and its twin, if it has one; none where it cannot be trained on."""
+        both = [example] if example.twin is None else [example, replace(example.twin, task=example.task)]
+        found = [self._reader.prepare(one, rng) for one in both]
+        return [] if found[0] is None else [one for one in found if one is not None]
 
     def _turns(self, phase: int, first: int, rng: np.random.Generator) -> list[tuple[int, list[Prepared]]]:
         one_round = round_of(self._recipe.weights_of(phase))
@@ -124,7 +130,7 @@ class Stream(Dataset[torch.Tensor]):
         return [(number, next(batches[number])) for number in turns]
 
     def _batches_of(self, source: Source, number: int, rng: np.random.Generator) -> list[list[Prepared]]:
-        found: list[Prepared] = []
+        found: list[list[Prepared]] = []
         batches: list[list[Prepared]] = []
         cost, num_useless = 0, 0
         while len(batches) < number:
@@ -135,18 +141,19 @@ class Stream(Dataset[torch.Tensor]):
                 if num_useless == _MOST_USELESS:
                     raise ValueError(f"{source.name}: of {num_useless} examples none can be trained on by this recipe")
                 if example is not None:
-                    found.append(example)
+                    found.append([example])
                     cost += example.cost
             batches = self._cut(found)
         return [batches[i] for i in rng.permutation(len(batches))[:number]]
 
-    def _cut(self, examples: Sequence[Prepared]) -> list[list[Prepared]]:
+    def _cut(self, examples: Sequence[Sequence[Prepared]]) -> list[list[Prepared]]:
         # The longest example alone decides the number of rows; the last batch is filled up with examples of the one
         # before: few shapes of batches are few products to compile.
         batches: list[list[Prepared]] = []
         for steps in range(len(_STEPS) + 1):
-            group = [example for example in examples if bisect_left(_STEPS, example.num_steps) == steps]
-            group.sort(key=lambda example: -example.cost)
+            alike = [some for some in examples if bisect_left(_STEPS, some[0].num_steps) == steps]
+            alike.sort(key=lambda some: -max(example.cost for example in some))
+            group = [example for some in alike for example in some]
             start = 0
             while start < len(group):
                 size = max(self._recipe.batch_size // common_shape(group[start].cost, bits=3), 1)

@@ -6,6 +6,7 @@ steps: who answers the one ought to answer the other alike, with probabilities t
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from mqan_data.questions import asked as q
 from mqan_data.questions import facts
 
 _DERIVED = 0.3  # share of the questions from which another one is made
+_PAIRED = 0.5  # share of these that have the question itself as a twin, where its answer decides theirs
 _ABOUT_ONE, _IN_TEXT, _DROPPED = 0.15, 0.1, 0.25  # shares of the questions with labels
 _NONE_NAMED = 0.35  # share of the questions of which no label is right that offer "none of these"
 _NAME = re.compile(r"[a-z][a-z0-9' -]*")
@@ -35,6 +37,23 @@ def draw(row: EverydayRow, _part: object, rng: np.random.Generator) -> Example:
             return _several(row, rng)
         case _:
             return _one(row, rng)
+
+
+def _paired(
+    row: EverydayRow, made: Example, outcomes: Sequence[int], of: Sequence[int], rng: np.random.Generator
+) -> Example:
+    """Give a question made of another one the other as its twin, if it is drawn.
+
+    ``outcomes`` and ``of`` say which outcome each choice of the one and of the other stands for.
+    """
+    if rng.random() >= _PAIRED:
+        return made
+    choices = q.YES_NO if row.kind == "yes_no" else row.choices
+    order = q.shuffled(rng, range(len(choices)))
+    evidence = row.evidence if row.answers else None
+    itself = q.ask(row.text, row.question, row.answers, choices=[choices[i] for i in order], evidence=evidence)
+    twin = replace(itself, outcomes=tuple(of[i] for i in order))
+    return replace(made, outcomes=tuple(outcomes), twin=twin)
 
 
 def canonical(row: EverydayRow, _part: object = None, _rng: object = None) -> Example:
@@ -92,7 +111,10 @@ def _about_one(row: EverydayRow, rng: np.random.Generator, right: Sequence[str])
     label = q.one_of(rng, right if truth else wrong)
     asked = q.worded(rng, "is_answer", question=row.question, answer=label)
     evidence = row.evidence if truth and len(row.answers) == 1 else None
-    return q.ask(row.text, asked, ("yes" if truth else "no",), choices=q.YES_NO, evidence=evidence)
+    made = q.ask(row.text, asked, ("yes" if truth else "no",), choices=q.YES_NO, evidence=evidence)
+    if row.kind == "several" or not row.answers:
+        return made
+    return _paired(row, made, (0, 1), [int(choice.label != label) for choice in row.choices], rng)
 
 
 def _several(row: EverydayRow, rng: np.random.Generator) -> Example:
@@ -129,7 +151,8 @@ def _verdict(row: EverydayRow) -> Verdict:
 
 
 def _opposite(row: EverydayRow, rng: np.random.Generator) -> Example:
-    return _fact(row, q.worded(rng, "opposite", q=row.question), facts.OTHER_WAY[_verdict(row)])
+    made = _fact(row, q.worded(rng, "opposite", q=row.question), facts.OTHER_WAY[_verdict(row)])
+    return _paired(row, made, (1, 0), (0, 1), rng)
 
 
 def _certain(row: EverydayRow, rng: np.random.Generator) -> Example:
@@ -182,8 +205,10 @@ def _in_two_words(row: EverydayRow, rng: np.random.Generator) -> Example:
     if len(words[0]) > 1 and rng.random() >= 0.4:  # no codes, so they need not be described
         meanings = ("", "")
     answers = [words[q.YES_NO.index(answer)] for answer in row.answers]
-    choices = q.shuffled(rng, [*map(Choice, words, meanings)])
-    return q.ask(row.text, row.question, answers, choices=choices, evidence=row.evidence or None)
+    order = q.shuffled(rng, range(len(words)))
+    choices = [Choice(words[i], meanings[i]) for i in order]
+    made = q.ask(row.text, row.question, answers, choices=choices, evidence=row.evidence or None)
+    return _paired(row, made, order, (0, 1), rng)
 
 
 def _step(row: EverydayRow, rng: np.random.Generator) -> Example:
@@ -193,14 +218,18 @@ def _step(row: EverydayRow, rng: np.random.Generator) -> Example:
     place = int(rng.integers(1, len(labels))) if upwards else int(rng.integers(0, len(labels) - 1))
     name = "at_least" if upwards else "at_most"
     asked = q.worded(rng, name, q=row.question, levels="; ".join(labels), level=labels[place])
-    return _fact(row, asked, "yes" if (right >= place if upwards else right <= place) else "no")
+    fits = [i >= place if upwards else i <= place for i in range(len(labels))]
+    made = _fact(row, asked, "yes" if fits[right] else "no")
+    return _paired(row, made, (0, 1), [int(not fit) for fit in fits], rng)
 
 
 def _other(row: EverydayRow, rng: np.random.Generator) -> Example:
     wrong = [choice.label for choice in row.choices if choice.label not in row.answers]
     is_right = rng.random() < 0.5
-    asked = q.worded(rng, "other", q=row.question, label=row.answers[0] if is_right else q.one_of(rng, wrong))
-    return _fact(row, asked, "no" if is_right else "yes", keeps_evidence=is_right)
+    label = row.answers[0] if is_right else q.one_of(rng, wrong)
+    asked = q.worded(rng, "other", q=row.question, label=label)
+    made = _fact(row, asked, "no" if is_right else "yes", keeps_evidence=is_right)
+    return _paired(row, made, (0, 1), [int(choice.label == label) for choice in row.choices], rng)
 
 
 def _merged(row: EverydayRow, rng: np.random.Generator) -> Example:
@@ -210,9 +239,11 @@ def _merged(row: EverydayRow, rng: np.random.Generator) -> Example:
     left, right = order[place], order[place + 1]
     joined = f"{left.label} or {right.label}"
     meaning = f"{left.description}, or {right.description}" if left.description else ""
+    outcome = {choice: i - (i > place) for i, choice in enumerate(order)}
     order[place : place + 2] = [Choice(joined, meaning)]
     answers = (joined,) if row.answers[0] in (left.label, right.label) else row.answers
-    return q.ask(row.text, row.question, answers, choices=order, evidence=row.evidence or None)
+    made = q.ask(row.text, row.question, answers, choices=order, evidence=row.evidence or None)
+    return _paired(row, made, range(len(order)), [outcome[choice] for choice in row.choices], rng)
 
 
 def _coded(row: EverydayRow, rng: np.random.Generator) -> Example:
@@ -222,7 +253,8 @@ def _coded(row: EverydayRow, rng: np.random.Generator) -> Example:
     codes = [style.format(n=n + 1, letter=chr(ord("A") + n)) for n in range(len(order))]
     choices = [Choice(code, choice.description or choice.label) for code, choice in zip(codes, order, strict=True)]
     answer = codes[[choice.label for choice in order].index(row.answers[0])]
-    return q.ask(row.text, row.question, (answer,), choices=choices, evidence=row.evidence or None)
+    made = q.ask(row.text, row.question, (answer,), choices=choices, evidence=row.evidence or None)
+    return _paired(row, made, range(len(order)), [order.index(choice) for choice in row.choices], rng)
 
 
 def _each(row: EverydayRow, rng: np.random.Generator) -> Example:
