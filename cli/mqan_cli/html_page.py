@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import Any, Final
 
-from mqan_cli.show import colour, evidence_of, without_answer
+from mqan_cli.show import evidence_of, without_answer, words_of
 from mqan_client.marks import COLOURS, NAMES, css_of, marked
 
 _STYLE: Final = """
@@ -53,7 +53,7 @@ def _answer(document: dict[str, Any]) -> str:
     text = document["answer"]
     words = [
         (start, end, f'<span class="word {source}" title="{NAMES[source]}">')
-        for start, end, source in colour(text, document["tokens"])
+        for start, end, source in words_of(document)
     ]
     return marked(text, words) + sure
 

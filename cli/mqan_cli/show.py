@@ -3,6 +3,7 @@
 import io
 import json
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 
@@ -20,7 +21,7 @@ def show(document: dict[str, Any]) -> None:
     answer = document["answer"]
     if console.is_terminal:
         styled = Text(visible(answer))
-        for start, end, source in colour(answer, document["tokens"]):
+        for start, end, source in words_of(document):
             styled.stylize(terminal_style_of(source), start, end)
         console.print(styled)
     else:
@@ -91,12 +92,11 @@ def escape_unknown_characters() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def colour(answer: str, tokens: list[dict[str, Any]]) -> list[tuple[int, int, str]]:
-    """Return where each token stands in the answer, with its source."""
+def words_of(document: dict[str, Any]) -> Iterator[tuple[int, int, str]]:
+    """Yield where each token stands in the answer, with its source."""
     from mqan_client.marks import placed
 
-    places = placed(answer, (token["text"] for token in tokens))
-    return [(*place, token["source"]) for place, token in zip(places, tokens, strict=True) if place[0] < place[1]]
+    return placed(document["answer"], ((token["text"], token["source"]) for token in document["tokens"]))
 
 
 def visible(text: str) -> str:

@@ -23,12 +23,6 @@ def as_text(answer: "Answer") -> str:
     return "\n".join(lines)
 
 
-def as_repr(answer: "Answer") -> str:
-    """Return the answer in one line, for a prompt of Python."""
-    told = repr(answer.text) if answer.answered else "no answer"
-    return f"<Answer {told} ({answer.confidence:.2f})>"
-
-
 def record_html(record: "Record") -> str:
     """Return a record as a table, each field in its colour, with the quotations of its value."""
     rows = "".join(
@@ -47,7 +41,7 @@ def as_html(answer: "Answer") -> str:
         return f"<div><em>no answer</em> ({answer.confidence:.2f})</div>"
     if answer.choices:
         rows = "".join(
-            f"<tr><td style='text-align:left'>{_chosen(choice.label, choice.label in answer.chosen)}</td>"
+            f"<tr><td style='text-align:left'>{_label(choice.label, answer)}</td>"
             f"<td style='text-align:left'><span style='display:inline-block;height:.7em;background:{colour_of(1)};"
             f"width:{_BAR_EM * choice.probability:.2f}em'></span> {choice.probability:.2f}</td></tr>"
             for choice in answer.choices
@@ -55,13 +49,8 @@ def as_html(answer: "Answer") -> str:
         return f"<table>{rows}</table>"
     used = dict.fromkeys(token.source.value for token in answer.tokens)
     named = ", ".join(f"<span style='{css_of(source)}'>{NAMES[source]}</span>" for source in used)
-    return f"<div>{_words(answer)} ({answer.probability:.2f}) <small>{named}</small></div>"
-
-
-def _words(answer: "Answer") -> str:
-    places = placed(answer.text, (token.text for token in answer.tokens))
-    words = zip(places, answer.tokens, strict=True)
-    return marked(answer.text, [(*place, _opening(token)) for place, token in words if place[0] < place[1]])
+    words = marked(answer.text, placed(answer.text, ((token.text, _opening(token)) for token in answer.tokens)))
+    return f"<div>{words} ({answer.probability:.2f}) <small>{named}</small></div>"
 
 
 def _opening(token: "AnswerToken") -> str:
@@ -70,5 +59,5 @@ def _opening(token: "AnswerToken") -> str:
     return f"<span style='{css_of(token.source.value)}' title='{told}'>"
 
 
-def _chosen(label: str, is_chosen: bool) -> str:
-    return f"<strong>{escape(label)}</strong>" if is_chosen else escape(label)
+def _label(label: str, answer: "Answer") -> str:
+    return f"<strong>{escape(label)}</strong>" if label in answer.chosen else escape(label)

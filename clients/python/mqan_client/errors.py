@@ -11,11 +11,12 @@ class ClientError(Exception):
     server's log, and is None where the server was not reached.
     """
 
+    usual_code = "internal"
     retry_after_s: int | None = None  # as the server asks
 
-    def __init__(self, message: str, *, code: str, request_id: str | None = None) -> None:
+    def __init__(self, message: str, *, code: str | None = None, request_id: str | None = None) -> None:
         super().__init__(message)
-        self.code = code
+        self.code = code or self.usual_code
         self.message = message
         self.request_id = request_id
 
@@ -27,40 +28,45 @@ class ClientError(Exception):
 class InvalidRequestError(ClientError, ValueError):
     """The request cannot be answered as it is; the message says why and how to fix it."""
 
+    usual_code = "invalid_input"
+
 
 class UnauthenticatedError(ClientError, PermissionError):
     """The server asks for an API key and did not get one that it knows."""
+
+    usual_code = "unauthenticated"
 
 
 class OverloadedError(ClientError):
     """The server is full."""
 
+    usual_code = "overloaded"
+
 
 class UnavailableError(ClientError, ConnectionError):
     """The server cannot be reached, is starting or is draining."""
 
+    usual_code = "unavailable"
+
 
 class DeadlineExceededError(ClientError, TimeoutError):
     """No answer came in time."""
+
+    usual_code = "deadline_exceeded"
 
 
 class ServerError(ClientError):
     """The server failed, or what answers is no mqan server."""
 
 
-_BY_CODE: dict[str, type[ClientError]] = {
-    "overloaded": OverloadedError,
-    "unavailable": UnavailableError,
-    "deadline_exceeded": DeadlineExceededError,
-    "internal": ServerError,
-}
+_KINDS: tuple[type[ClientError], ...] = (OverloadedError, UnavailableError, DeadlineExceededError, ServerError)
+_BY_CODE = {kind.usual_code: kind for kind in _KINDS}
 
 
 def error_of(document: dict[str, Any], default: type[ClientError]) -> ClientError:
     """Return the error that a document of an error stands for where it comes inside a response."""
     code = str(document.get("code", "internal"))
-    kind = _BY_CODE.get(code, default)
-    return kind(message_of(document), code=code, request_id=document.get("request_id"))
+    return _BY_CODE.get(code, default)(message_of(document), code=code, request_id=document.get("request_id"))
 
 
 def message_of(document: dict[str, Any]) -> str:

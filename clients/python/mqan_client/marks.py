@@ -33,13 +33,14 @@ def terminal_style_of(shape: str, number: int = 1) -> str:
     return f"{_SHAPES[shape]['terminal']} {colour_of(number)}"
 
 
-def placed(text: str, words: Iterable[str]) -> Iterator[tuple[int, int]]:
-    """Yield where each word of an answer stands in its text: nowhere, where it is not found, is an empty place."""
+def placed(text: str, words: Iterable[tuple[str, str]]) -> Iterator[tuple[int, int, str]]:
+    """Yield where each word of an answer stands in its text, with what belongs to it; not a word that is not found."""
     end = 0
-    for word in words:
-        found = text.find(word, end)
-        start, end = (end, end) if found < 0 else (found, found + len(word))
-        yield start, end
+    for word, mark in words:
+        start = text.find(word, end)
+        if word and start >= 0:
+            end = start + len(word)
+            yield start, end, mark
 
 
 def marked(text: str, marks: Iterable[tuple[int, int, str]]) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from mqan_client.display import as_html, as_repr, as_text, record_html
+from mqan_client.display import as_html, as_text, record_html
 
 
 class Source(StrEnum):
@@ -22,8 +22,6 @@ class Source(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Half-open range of code points."""
-
     start: int
     end: int
 
@@ -72,18 +70,14 @@ class AnswerSpan:
 
 @dataclass(frozen=True, slots=True)
 class ModelVersion:
-    """Identity of a model."""
-
     name: str
     version: str
 
 
 @dataclass(frozen=True, slots=True)
 class AdapterVersion:
-    """Identity of an adapter: its name, and the hash of its file."""
-
     name: str
-    sha256: str
+    sha256: str  # of its file
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +139,8 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition of a query: a column of the context, ``=``, ``>`` or ``<``, and a value with its quotations."""
-
-    column: str
-    operator: str
+    column: str  # of the context
+    operator: str  # ``=``, ``>`` or ``<``
     value: str
     spans: tuple[AnswerSpan, ...]
 
@@ -168,17 +160,13 @@ class ParsedQuery:
 
 @dataclass(frozen=True, slots=True)
 class SlotValue:
-    """The value of a slot of a dialogue, as the answer has it, and the quotations in it."""
-
     value: str
     spans: tuple[AnswerSpan, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RequestedSlot:
-    """A slot that is asked for, in lower case, and the quotations in its name."""
-
-    slot: str
+    slot: str  # that is asked for, in lower case
     spans: tuple[AnswerSpan, ...]
 
 
@@ -244,7 +232,8 @@ class Answer:
         return as_text(self)
 
     def __repr__(self) -> str:
-        return as_repr(self)
+        told = repr(self.text) if self.answered else "no answer"
+        return f"<Answer {told} ({self.confidence:.2f})>"
 
     def _repr_html_(self) -> str:
         return as_html(self)
@@ -328,11 +317,9 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A validation score, 0 to 100."""
-
     task: str
     metric: str
-    value: float
+    value: float  # 0 to 100
 
 
 @dataclass(frozen=True, slots=True)

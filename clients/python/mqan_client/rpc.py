@@ -11,26 +11,17 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
 from mqan.v1 import answer_pb2, answer_pb2_grpc
+from mqan_client import errors
 from mqan_client.documents import Document, of_a_server
-from mqan_client.errors import (
-    ClientError,
-    DeadlineExceededError,
-    InvalidRequestError,
-    OverloadedError,
-    ServerError,
-    UnauthenticatedError,
-    UnavailableError,
-    unsendable,
-)
 from mqan_client.questions import to_json
 from mqan_client.transport import Attempts, Retries, Transport, seconds
 
-_ERRORS: dict[grpc.StatusCode, tuple[type[ClientError], str]] = {
-    grpc.StatusCode.INVALID_ARGUMENT: (InvalidRequestError, "invalid_input"),
-    grpc.StatusCode.UNAUTHENTICATED: (UnauthenticatedError, "unauthenticated"),
-    grpc.StatusCode.RESOURCE_EXHAUSTED: (OverloadedError, "overloaded"),
-    grpc.StatusCode.UNAVAILABLE: (UnavailableError, "unavailable"),
-    grpc.StatusCode.DEADLINE_EXCEEDED: (DeadlineExceededError, "deadline_exceeded"),
+_ERRORS: dict[grpc.StatusCode, type[errors.ClientError]] = {
+    grpc.StatusCode.INVALID_ARGUMENT: errors.InvalidRequestError,
+    grpc.StatusCode.UNAUTHENTICATED: errors.UnauthenticatedError,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: errors.OverloadedError,
+    grpc.StatusCode.UNAVAILABLE: errors.UnavailableError,
+    grpc.StatusCode.DEADLINE_EXCEEDED: errors.DeadlineExceededError,
 }
 # Trailing metadata, where what lies between client and server keeps it.
 _CODE_KEY = "mqan-code"
@@ -100,10 +91,10 @@ def _message(name: str, request: Document) -> Message:
                 return answer_pb2.FillRecordRequest(context=request["context"], schema=to_json(request["schema"]))
             case _:
                 return answer_pb2.GetModelRequest()
-    except InvalidRequestError:
+    except errors.InvalidRequestError:
         raise
     except (ValueError, TypeError) as error:  # a lone surrogate, a number that is no uint32, a value of another type
-        raise unsendable(f"{error}.") from None
+        raise errors.unsendable(f"{error}.") from None
 
 
 def _asked(question: Document) -> dict[str, Any]:
@@ -115,7 +106,7 @@ def _asked(question: Document) -> dict[str, Any]:
         asked["sources"] = [f"SOURCE_{name.upper()}" for name in asked["sources"]]
     if "parse" in asked:
         if asked["parse"] not in tuple(_PARSE_KINDS):  # it may be of any type
-            raise unsendable(f"parse is {asked['parse']!r}, neither 'sql' nor 'dialogue_state'.")
+            raise errors.unsendable(f"parse is {asked['parse']!r}, neither 'sql' nor 'dialogue_state'.")
         asked["parse"] = _PARSE_KINDS[asked["parse"]]
     return asked
 
@@ -134,23 +125,17 @@ def _document(message: Message) -> Document:
     return document
 
 
-def _explain(error: grpc.aio.AioRpcError) -> ClientError:
-    status, details = error.code(), error.details()
-    kind, code = _ERRORS.get(status, (ServerError, status.name.lower()))
+def _explain(error: grpc.aio.AioRpcError) -> errors.ClientError:
+    status, details = error.code(), error.details() or f"The server answered {error.code().name}."
+    kind = _ERRORS.get(status, errors.ServerError)
+    code = status.name.lower() if kind is errors.ServerError else None
     trailing = {key: value for key, value in error.trailing_metadata() or () if isinstance(value, str)}
-    # INTERNAL is of Ray's own proxy, whose replica has gone; CANCELLED of a server that has ended or that drops calls.
-    if status in (grpc.StatusCode.INTERNAL, grpc.StatusCode.CANCELLED) and _CODE_KEY not in trailing:
-        kind, code = UnavailableError, "unavailable"
-    if (
-        status is grpc.StatusCode.RESOURCE_EXHAUSTED
-        and _CODE_KEY not in trailing
-        and "larger than max" in (details or "")
-    ):
-        kind, code = InvalidRequestError, "request_too_large"  # says the server's transport
-    found = kind(
-        details or f"The server answered {status.name}.",
-        code=trailing.get(_CODE_KEY, code),
-        request_id=trailing.get(_REQUEST_ID_KEY),
-    )
+    if _CODE_KEY not in trailing:
+        # INTERNAL is of Ray's own proxy, whose replica has gone; CANCELLED of a server that has ended or drops calls.
+        if status in (grpc.StatusCode.INTERNAL, grpc.StatusCode.CANCELLED):
+            kind, code = errors.UnavailableError, None
+        if status is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in details:  # says the server's transport
+            kind, code = errors.InvalidRequestError, "request_too_large"
+    found = kind(details, code=trailing.get(_CODE_KEY, code), request_id=trailing.get(_REQUEST_ID_KEY))
     found.retry_after_s = seconds(trailing.get(_RETRY_AFTER_KEY))
     return found

@@ -103,7 +103,7 @@ class Transport(ABC):
                         yield read(Answer, document) if name == "answer" else read(StreamedWord, document)
                         if name == "answer":
                             return
-                raise UnavailableError("The connection ended before the answer was whole.", code="unavailable")
+                raise UnavailableError("The connection ended before the answer was whole.")
             except ClientError as error:
                 if has_begun:
                     raise error from None
@@ -130,7 +130,7 @@ class Transport(ABC):
 
 
 def too_late() -> DeadlineExceededError:
-    return DeadlineExceededError("No answer came in time.", code="deadline_exceeded")
+    return DeadlineExceededError("No answer came in time.")
 
 
 def seconds(retry_after: str | None) -> int | None:
