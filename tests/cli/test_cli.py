@@ -434,7 +434,8 @@ def test_a_quotation_cannot_steer_the_terminal(monkeypatch: pytest.MonkeyPatch) 
 
 def test_repeated_words_are_coloured_in_order() -> None:
     tokens = [{"text": text, "source": source} for text, source in (("a", "context"), ("b", "question"), ("a", "x"))]
-    assert list(show.words_of({"answer": "a b a", "tokens": tokens})) == [(0, 1, "context"), (2, 3, "question"), (4, 5, "x")]
+    found = show.words_of({"answer": "a b a", "tokens": tokens})
+    assert list(found) == [(0, 1, "context"), (2, 3, "question"), (4, 5, "x")]
 
 
 @pytest.mark.parametrize("given", [["--provider", "cpu"], ["--bundle", "folder"]])
