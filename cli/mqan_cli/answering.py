@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeVar
 
 import typer
 
-from mqan_cli.asked import Document, for_client, texts_of
+from mqan_cli.asked import Document, for_client
 from mqan_cli.errors import CommandError
+from mqan_client import Client, ClientError, UnauthenticatedError, UnavailableError
+from mqan_client.documents import document_of
+from mqan_client.transport import authorization
 
 if TYPE_CHECKING:
-    from mqan_client import Client, ClientError
-    from mqan_core.answer.types import Answer
     from mqan_core.manifest import Manifest
-    from mqan_serving.contract.questions import Question
     from mqan_serving.service.adapters import Adapters
 
 Provider = Literal["auto", "cpu", "cuda"]
@@ -52,61 +52,12 @@ class Answerer(Protocol):
 def open_answerer(url: str | None, folder: Path | None, provider: Provider) -> Iterator[Answerer]:
     """Let a server answer, or a bundle in this process: the one given, that of MQAN_BUNDLE, or the packaged one."""
     if url is None:
+        from mqan_cli.local import BundleAnswerer
+
         yield BundleAnswerer(find_folder(folder), provider)
         return
-    from mqan_client import Client
-
     with open_client(Client, url) as client:
         yield ServerAnswerer(client, url)
-
-
-class BundleAnswerer:
-    """A bundle in this process, whose texts may have any length, with the adapters of MQAN_ADAPTERS."""
-
-    def __init__(self, folder: Path, provider: Provider) -> None:
-        from mqan_runtime.engine import Engine
-
-        try:
-            self.engine = Engine.open(folder, provider=provider)
-        except RuntimeError as error:
-            raise CommandError(str(error)) from None
-        self.adapters = open_adapters(self.engine.bundle.manifest, self.engine.bundle.sha256)
-
-    def answer(self, text: str, asked: Document) -> Document:
-        from mqan_serving.contract.answers import document_of
-        from mqan_serving.contract.questions import Question
-
-        for given in (text, *texts_of(asked)):
-            _check_characters(given)
-        found = self._answer(Question(context=text, **asked))
-        return document_of(found, self.engine.bundle.manifest)
-
-    def fill(self, text: str, schema: Any) -> Document:
-        from mqan_serving.records.documents import record_document
-        from mqan_serving.records.filling import RecordRequest, ask_fields, fill_fields
-        from mqan_serving.records.schema import read_schema
-        from mqan_serving.service.answer_service import knows_of
-
-        for given in (text, str(schema)):
-            _check_characters(given)
-        wanted = RecordRequest(text, tuple(read_schema(schema)), None)
-        answers = [self._answer(question) for question in ask_fields(wanted)]
-        filled = fill_fields(wanted, answers, knows_of(self.engine.bundle))
-        return record_document(filled, self.engine.bundle.manifest)
-
-    def _answer(self, question: "Question") -> "Answer":
-        from mqan_core.forms.parsed import parse_answer
-
-        question = self.adapters.adapt(question)
-        limit = self.engine.max_answer_tokens
-        wanted = limit if question.max_answer_tokens is None else question.max_answer_tokens
-        if wanted > limit:
-            raise typer.BadParameter(f"this bundle answers with at most {limit}", param_hint="--max-answer-tokens")
-        request = self.engine.read(question.context, question.question, question.options)
-        (found,) = self.engine.answer([request], [wanted])
-        if question.parse is None:
-            return found
-        return parse_answer(question.parse, found, question.context, question.question)
 
 
 def open_adapters(manifest: "Manifest", bundle: str) -> "Adapters":
@@ -120,7 +71,7 @@ def open_adapters(manifest: "Manifest", bundle: str) -> "Adapters":
 class ServerAnswerer:
     """A server, asked by a client of it."""
 
-    def __init__(self, client: "Client", url: str) -> None:
+    def __init__(self, client: Client, url: str) -> None:
         self._client = client
         self._url = url
 
@@ -132,21 +83,10 @@ class ServerAnswerer:
         return self._told(lambda: self._client.fill_record(text, schema))
 
     def _told(self, call: Callable[[], Any]) -> Document:
-        from mqan_client import ClientError
-        from mqan_client.documents import document_of
-
         try:
             return dict(document_of(call()))
         except ClientError as error:
             raise CommandError(explain(error, self._url)) from None
-
-
-def _check_characters(text: str) -> None:
-    """Refuse what no answer could quote: bytes of an argument that are not UTF-8 become lone surrogates."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise CommandError(f"{text!r:.60} is not UTF-8 at character {error.start}") from None
 
 
 def find_server(url: str | None, folder: Path | None) -> str | None:
@@ -165,8 +105,6 @@ def find_folder(folder: Path | None) -> Path:
 
 def open_client(kind: Callable[..., ClientT], url: str) -> ClientT:
     """Open a client of a kind, with the key of MQAN_API_KEY; refuse a URL or a key that is none."""
-    from mqan_client.transport import authorization
-
     api_key = os.environ.get(_KEY) or None
     try:
         authorization(api_key)
@@ -178,19 +116,13 @@ def open_client(kind: Callable[..., ClientT], url: str) -> ClientT:
         raise typer.BadParameter(str(error), param_hint="--server") from None
 
 
-def explain(error: "ClientError", url: str) -> str:
+def explain(error: ClientError, url: str) -> str:
     """Return why a server did not answer and what to do."""
-    from mqan_client import UnauthenticatedError, UnavailableError
-
     if isinstance(error, UnauthenticatedError):
-        return f"{error} {_about_keys(url)}"
+        if os.environ.get(_KEY):
+            return f"{error} The one in {_KEY} is not known to {url}."
+        return f"{error} Set {_KEY} to yours; whoever runs {url} makes one with `mqan key NAME`."
     if isinstance(error, UnavailableError):
         start = "Start one with `mqan serve`, or ask without a server"
         return f"no answer from {url} ({error}). {start}; gRPC and REST have ports of their own."
     return str(error)
-
-
-def _about_keys(url: str) -> str:
-    if os.environ.get(_KEY):
-        return f"The one in {_KEY} is not known to {url}."
-    return f"Set {_KEY} to yours; whoever runs {url} makes one with `mqan key NAME`."

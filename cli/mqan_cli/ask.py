@@ -12,8 +12,7 @@ from mqan_cli.html_page import html_page
 from mqan_cli.show import show, show_json, show_record
 from mqan_cli.texts import read_text, write_text
 
-REFUSED: Final = 3
-"""Exit status where ``--fail`` is given and the text does not answer."""
+REFUSED: Final = 3  # exit status where ``--fail`` is given and the text does not answer
 
 
 @asked.asks(before="record")

@@ -7,16 +7,14 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import Any, Final, Literal, cast
 
 import typer
 
-if TYPE_CHECKING:
-    from mqan_client.questions import Asked
+from mqan_client import Choice, Source
+from mqan_client.questions import Asked
 
-Document = dict[str, Any]
-"""An object of the REST API, such as the fields of a question by their names there."""
-
+Document = dict[str, Any]  # an object of the REST API, such as the fields of a question by their names there
 Parse = Literal["sql", "dialogue_state"]
 
 KINDS: Final = ("choices", "yes_no", "scale", "multiple", "none")
@@ -92,8 +90,6 @@ _LISTS: Final[Mapping[str, tuple[Callable[[str], list[Any]], str]]] = {
 
 def fields_of(**given: Any) -> Document:
     """Return what options ask for; what none of them gives is left out, and an empty list refused."""
-    from mqan_client import Source
-
     asked = {name: value for name, value in given.items() if value is not None and value is not False}
     for name in _LISTS.keys() & asked.keys():
         read, what = _LISTS[name]
@@ -110,10 +106,8 @@ def fields_of(**given: Any) -> Document:
     return asked
 
 
-def for_client(asked: Mapping[str, Any]) -> "Asked":
+def for_client(asked: Mapping[str, Any]) -> Asked:
     """Return fields of the REST API as a client takes them."""
-    from mqan_client import Choice
-
     given = dict(asked)
     if isinstance(given.get("choices"), dict):
         given |= given.pop("choices")

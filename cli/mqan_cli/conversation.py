@@ -79,7 +79,6 @@ def _command(line: str, text: str) -> str:
 
 
 def _take_terminal() -> None:
-    """Put the terminal in the place of a text that was piped in and is read."""
     if not sys.stdin.isatty():
         terminal = os.open("/dev/tty", os.O_RDWR)
         os.dup2(terminal, 0)

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,26 +13,11 @@ from mqan_cli.errors import make_folder
 from mqan_data.errors import DatasetError, MissingFileError
 from mqan_data.files import in_words
 from mqan_data.tasks import Task, tasks_named
-from mqan_training.roundtrip import WAYS, RoundTrip, round_trip
+from mqan_training.roundtrip import WAYS, round_trip
 
-TOLERATED = 0.005
-"""Share of a task's examples whose gold answers may be lost, each of them named."""
-
+TOLERATED = 0.005  # share of a task's examples whose gold answers may be lost, each of them named
 _SPLITS = ("train", "validation", "test")
 _NAMED = 10  # losses that are named on the terminal, a task
-
-
-@dataclass(slots=True)
-class TaskCheck:
-    """The findings of one task; counts, what the reader dropped, and where files are missing are by split."""
-
-    task: Task
-    counts: dict[str, int] = field(default_factory=dict)
-    dropped: dict[str, dict[str, int]] = field(default_factory=dict)
-    missing: dict[str, str] = field(default_factory=dict)
-    checked: str | None = None
-    trip: RoundTrip | None = None
-    error: str = ""
 
 
 def check_data(data: Path, names: list[str], output: Path | None) -> bool:
@@ -41,93 +26,82 @@ def check_data(data: Path, names: list[str], output: Path | None) -> bool:
     if output is not None:
         make_folder(output.parent)
     messages = Console(stderr=True)
-    checks: list[TaskCheck] = []
+    checks: list[dict[str, Any]] = []
+    is_well = True
     for task in tasks:
         with messages.status(f"reading {task.name}"):
-            checks.append(check_task(task, data))
-    if not any(check.counts or check.error for check in checks):
-        raise ValueError(f"{data} holds no files of {', '.join(check.task.name for check in checks) or 'no task'}")
+            check, is_within = check_task(task, data)
+        checks.append(check)
+        is_well = is_well and is_within and not check["error"]
+    if not any(check["examples"] or check["error"] for check in checks):
+        raise ValueError(f"{data} holds no files of {', '.join(check['task'] for check in checks) or 'no task'}")
     _print(checks)
     if output is not None:
-        document = json.dumps([_document(check) for check in checks], indent=2, ensure_ascii=False)
-        output.write_text(document + "\n", encoding="utf-8")
+        output.write_text(json.dumps(checks, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         messages.print(f"wrote {output}")
     for check in checks:
-        if check.error:
-            messages.print(f"mqan: {check.error}", markup=False, highlight=False, soft_wrap=True)
-    return not any(check.error for check in checks) and all(
-        check.trip is None or check.trip.is_within(TOLERATED) for check in checks
-    )
+        if check["error"]:
+            messages.print(f"mqan: {check['error']}", markup=False, highlight=False, soft_wrap=True)
+    return is_well
 
 
-def check_task(task: Task, data: Path) -> TaskCheck:
-    """Count the examples of every split of a task; send the gold answers of validation, else of train, round."""
-    check = TaskCheck(task)
+def check_task(task: Task, data: Path) -> tuple[dict[str, Any], bool]:
+    """Count the examples of every split of a task; send the gold answers of validation, else of train, round.
+
+    Return what was found, by split, and whether no more answers are lost than is tolerated.
+    """
+    check: dict[str, Any] = {"task": task.name, "metric": task.metric, "examples": {}, "dropped": {}, "missing": {}}
+    check |= {"error": None, "round_trip": None}
+    is_within = True
     for split in ("validation", "train", "test"):
         if split not in task.splits:
             continue
         dropped: Counter[str] = Counter()
         try:
             examples = task.read(data / task.folder, split, dropped)
-            if check.trip is None and split != "test":
-                check.trip = round_trip(task, examples)
-                check.checked, check.counts[split] = split, check.trip.num_examples
+            if check["round_trip"] is None and split != "test":
+                trip = round_trip(task, examples)
+                check["round_trip"] = {"split": split, "lost": trip.num_lost, **asdict(trip)}
+                check["examples"][split], is_within = trip.num_examples, trip.is_within(TOLERATED)
             else:
-                check.counts[split] = sum(1 for _ in examples)
+                check["examples"][split] = sum(1 for _ in examples)
         except MissingFileError as error:
-            check.missing[split] = str(error)
+            check["missing"][split] = str(error)
             continue
         except DatasetError as error:
-            check.error = str(error)
+            check["error"] = str(error)
             break
         except ValueError as error:  # there are no examples, which is told without saying of what
-            check.error = f"{task.name}, {split}: {error}"
+            check["error"] = f"{task.name}, {split}: {error}"
             break
         if dropped:
-            check.dropped[split] = dict(dropped)
-    return check
+            check["dropped"][split] = dict(dropped)
+    return check, is_within
 
 
-def _print(checks: list[TaskCheck]) -> None:
+def _print(checks: list[dict[str, Any]]) -> None:
     table = Table("task", *_SPLITS, "metric", *(f"gold {way}" for way in WAYS), "lost", "longest answer")
     for column in (*table.columns[1:4], *table.columns[5:]):
         column.justify = "right"
+    notes: list[str] = []
     for check in checks:
-        if not check.counts:
-            continue
-        counts = [f"{check.counts[split]:,}" if split in check.counts else "-" for split in _SPLITS]
-        trip = ["-"] * 4
-        if check.trip is not None:
-            scores = [f"{check.trip.scores[way][check.task.metric]:.2f}" for way in WAYS]
-            trip = [*scores, f"{check.trip.num_lost:,}", f"{check.trip.longest_answer} tokens"]
-        table.add_row(check.task.name, *counts, check.task.metric, *trip)
+        name, counts, metric, trip = check["task"], check["examples"], check["metric"], check["round_trip"]
+        told = ["-"] * 4
+        if trip is not None:
+            scores = [f"{trip['scores'][way][metric]:.2f}" for way in WAYS]
+            told = [*scores, f"{trip['lost']:,}", f"{trip['longest_answer']} tokens"]
+        if counts:
+            table.add_row(name, *(f"{counts[s]:,}" if s in counts else "-" for s in _SPLITS), metric, *told)
+        notes += [f"{name}, {split}: {in_words(dropped)}" for split, dropped in check["dropped"].items()]
+        losses = trip["losses"] if trip else []
+        for loss in losses[:_NAMED]:
+            where = f"{name}, {trip['split']} {loss['id']}, {loss['way']}"
+            notes.append(f"{where}: {loss['reason']}: {loss['gold']!r} came back as {loss['text']!r}")
+        if len(losses) > _NAMED:
+            notes.append(f"{name}: {len(losses) - _NAMED:,} more; --output FILE names all")
+    notes += [f"{c['task']}: not there: {', '.join(c['missing'])}" for c in checks if c["examples"] and c["missing"]]
+    skipped = [(c["task"], next(iter(c["missing"].values()))) for c in checks if not c["examples"] and not c["error"]]
+    notes += [f"{name}: skipped: {reason.removeprefix(f'{name}: ')}" for name, reason in skipped]
     Console(width=None if Console().is_terminal else 160).print(table)
-    for check in checks:
-        for split, dropped in check.dropped.items():
-            print(f"{check.task.name}, {split}: {in_words(dropped)}")
-        for loss in check.trip.losses[:_NAMED] if check.trip else ():
-            where = f"{check.task.name}, {check.checked} {loss.id}, {loss.way}"
-            print(f"{where}: {loss.reason}: {loss.gold!r} came back as {loss.text!r}")
-        if check.trip and len(check.trip.losses) > _NAMED:
-            print(f"{check.task.name}: {len(check.trip.losses) - _NAMED:,} more; --output FILE names all")
-    for check in checks:
-        if check.counts and check.missing:
-            print(f"{check.task.name}: not there: {', '.join(check.missing)}")
-    for check in checks:
-        if not check.counts and not check.error:
-            print(
-                f"{check.task.name}: skipped: {next(iter(check.missing.values())).removeprefix(check.task.name + ': ')}"
-            )
-
-
-def _document(check: TaskCheck) -> dict[str, Any]:
-    trip = check.trip
-    return {
-        "task": check.task.name,
-        "metric": check.task.metric,
-        "examples": check.counts,
-        "dropped": check.dropped,
-        "missing": check.missing,
-        "error": check.error or None,
-        "round_trip": None if trip is None else {"split": check.checked, "lost": trip.num_lost, **asdict(trip)},
-    }
+    if notes:
+        print("\n".join(notes))

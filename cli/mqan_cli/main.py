@@ -44,15 +44,9 @@ def _verb(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     return app.command(name, rich_help_panel=SECTION_OF[name])
 
 
-_verb("ask")(ask)
+for _run in (ask, adapt, mcp, *training_verbs.VERBS):
+    _verb(_run.__name__)(_run)
 app.command("batch", cls=InOrder, rich_help_panel=SECTION_OF["batch"])(batch)
-_verb("adapt")(adapt)
-_verb("mcp")(mcp)
-_verb("embed")(training_verbs.embed)
-_verb("train")(training_verbs.train)
-_verb("curves")(training_verbs.curves)
-_verb("export")(training_verbs.export)
-_verb("evaluate")(training_verbs.evaluate)
 
 
 def _show_version(wanted: bool) -> None:
@@ -146,14 +140,11 @@ def verify(
     provider: Annotated[Provider, typer.Option(help="What to run it on.")] = "auto",
 ) -> None:
     """Check a bundle: the hash of every file, and that it runs; print what it runs on."""
+    from mqan_cli.local import open_engine
     from mqan_core.bundle import verify_files
-    from mqan_runtime.engine import Engine
 
-    try:
-        verify_files(bundle)
-        engine = Engine.open(bundle, provider=provider)
-    except RuntimeError as error:
-        raise CommandError(str(error)) from None
+    verify_files(bundle)
+    engine = open_engine(bundle, provider)
     manifest = engine.bundle.manifest
     print(f"{manifest.name} {manifest.version}")
     print(f"sha256 {engine.bundle.sha256}")

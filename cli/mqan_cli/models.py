@@ -8,6 +8,7 @@ from urllib.parse import quote
 import typer
 
 from mqan_cli.errors import CommandError
+from mqan_client.transport import authorization
 
 models_app = typer.Typer(
     help="List and change the models of a running server; the key is that of MQAN_ADMIN_KEY.", no_args_is_help=True
@@ -57,8 +58,6 @@ def alias(
 
 def _ask(server: str, method: str, path: str, given: dict[str, Any] | None = None) -> dict[str, Any]:
     import httpx2
-
-    from mqan_client.transport import authorization
 
     url = f"{server.rstrip('/')}/admin/{path}"
     if not url.startswith(("http://", "https://")):

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from mqan_client.marks import NAMES, placed, terminal_style_of
+
 
 def show(document: dict[str, Any]) -> None:
     """Print the answer to standard output, coloured on a terminal, and where it came from to standard error.
@@ -14,8 +16,6 @@ def show(document: dict[str, Any]) -> None:
     """
     from rich.console import Console
     from rich.text import Text
-
-    from mqan_client.marks import NAMES, terminal_style_of
 
     console = Console(highlight=False, soft_wrap=True)
     answer = document["answer"]
@@ -94,8 +94,6 @@ def escape_unknown_characters() -> None:
 
 def words_of(document: dict[str, Any]) -> Iterator[tuple[int, int, str]]:
     """Yield where each token stands in the answer, with its source."""
-    from mqan_client.marks import placed
-
     return placed(document["answer"], ((token["text"], token["source"]) for token in document["tokens"]))
 
 

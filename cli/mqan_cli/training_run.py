@@ -72,6 +72,5 @@ def run_on_ray(recipe: Recipe, data: Path, folder: Path, *, num_workers: int, re
 
 
 def _work(job: Mapping[str, Any]) -> None:
-    """Train in one worker, as in the folder that the command was given in."""
     os.chdir(job["folder"])
     run_recipe(**job["arguments"])

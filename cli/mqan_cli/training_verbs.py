@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
+from mqan_cli.batch.inputs import Rows
 from mqan_cli.errors import CommandError
 
 if TYPE_CHECKING:
@@ -172,7 +173,7 @@ def evaluate(
         from mqan_cli.labelled.command import evaluate_rows
 
         asked = {"label": label, "answer": answer, "yes_no": yes_no, "question": question, "labels": labels}
-        evaluate_rows(rows, text, asked, none=none, accuracy=accuracy, server=server, bundle=bundle, html=html, to=json)
+        evaluate_rows(Rows(rows, text, ()), {**asked, "none": none}, accuracy, server, bundle, html, json)
         return
     with told_in_one_line():
         from mqan_cli.evaluation import evaluate_model
@@ -203,6 +204,9 @@ def curves(
 
         draw_curves(read_runs(runs), output)
     print(output)
+
+
+VERBS: Final = (embed, train, curves, export, evaluate)
 
 
 def _validation_examples(tasks: list[str], data: Path, number: int) -> "list[Example]":

@@ -157,7 +157,6 @@ def _fits(
 
 
 def _losses(logits: Floats, gold: Floats, head: AdapterHead) -> Floats:
-    """Return the log loss of each row."""
     given = np.clip(probabilities(logits, head.multiple), 1e-12, 1 - 1e-12)
     losses: Floats = -(gold * np.log(given)).sum(axis=1)
     return losses - ((1 - gold) * np.log1p(-given)).sum(axis=1) if head.multiple else losses

@@ -28,9 +28,7 @@ from mqan_data.metrics import UNANSWERABLE, parse_state_change
 from mqan_evaluation.judging import mean, said
 from mqan_evaluation.sections import Cell, Measuring, Section
 
-STATES, QUERIES = "dialogue-state", "sql"
-"""Kinds that are compared by their meaning."""
-
+STATES, QUERIES = "dialogue-state", "sql"  # kinds that are compared by their meaning
 LABELS = frozenset(
     {
         "inference-pairs",

@@ -24,23 +24,13 @@ from mqan_evaluation.judging import (
 )
 from mqan_evaluation.sections import Cell, Measuring, Section
 
-FIELDS = ("restaurant8k", "e2e_nlg")
-"""Held-back datasets with fields."""
-
-INSTRUCTIONS = ("pubmedqa", "legalbench")
-"""Held-back datasets with questions that are instructions, and choices."""
-
-OTHER_DOMAIN = "product_reviews"
-"""Held-back reviews of another domain than SST's."""
-
+FIELDS = ("restaurant8k", "e2e_nlg")  # held-back datasets with fields
+INSTRUCTIONS = ("pubmedqa", "legalbench")  # held-back datasets with questions that are instructions, and choices
+OTHER_DOMAIN = "product_reviews"  # held-back reviews of another domain than SST's
 _MADE_EACH = 200  # questions of each kind of text, where no limit is given
 
-LABELS: Final = ("negative", "positive")
-"""The classes of SST, as it names them."""
-
-OWN: Final = "Is this review {0} or {1}?"
-"""The question of SST, with a place for each class."""
-
+LABELS: Final = ("negative", "positive")  # the classes of SST, as it names them
+OWN: Final = "Is this review {0} or {1}?"  # the question of SST, with a place for each class
 REPHRASINGS: Final = (
     "Would you call this review {0} or {1}?",
     "Does the author sound {0} or {1}?",

@@ -29,15 +29,9 @@ from mqan_evaluation.reliability import expected_calibration_error, fit_logistic
 from mqan_evaluation.sections import Cell, Measuring, Section, calibrated
 from mqan_runtime.readers import PieceReader
 
-LEAST = 50
-"""Fewest questions to fit a map on."""
-
-EACH = 60
-"""Questions drawn from each source where no limit is given."""
-
-OF_EVERYDAY = 25
-"""Times as many of everyday texts: they are what people ask, and have questions of every kind."""
-
+LEAST = 50  # fewest questions to fit a map on
+EACH = 60  # questions drawn from each source where no limit is given
+OF_EVERYDAY = 25  # times as many of everyday texts: they are what people ask, and have questions of every kind
 _LEAST_MASS = 1e-12
 _TEMPERATURES = np.exp(np.linspace(np.log(0.1), np.log(10), 401))  # 1 % apart
 _PLAIN = Temperatures()

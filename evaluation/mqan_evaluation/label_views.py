@@ -11,9 +11,7 @@ from mqan_data.formats.dataset_file import LabelsPart, load_dataset, readable
 from mqan_data.questions.asked import YES_NO, fitted
 from mqan_data.settings import parse, read_yaml
 
-MOST_NAMED = 20
-"""Most labels that are named within a question."""
-
+MOST_NAMED = 20  # most labels that are named within a question
 _WORDINGS = Path(__file__).with_name("label_sets.yaml")
 
 

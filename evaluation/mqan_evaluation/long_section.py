@@ -12,9 +12,7 @@ from mqan_data.mixture import validation_examples
 from mqan_evaluation.judging import ALL, is_refusal, judge, mean, sampled
 from mqan_evaluation.sections import Cell, Measuring, Section
 
-MOST_ASKED: Final = 260
-"""Most questions: each is read in some 35 windows."""
-
+MOST_ASKED: Final = 260  # most questions: each is read in some 35 windows
 LENGTH: Final = 50_000  # characters of a long text
 _GAP: Final = "\n\n"
 

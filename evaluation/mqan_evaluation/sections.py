@@ -71,26 +71,23 @@ class Measuring:
         """Answer examples and keep the answers under a name, judged by a rule."""
         answers = answer_all(self.answerer, examples, self.progress, self.threads)
         for example, answer in zip(examples, answers, strict=True):
-            self._keep(section, example, answer, is_right(example, answer))
-        return answers
-
-    def _keep(self, section: str, example: Example, answer: Answer | None, is_right: bool) -> None:
-        record: dict[str, Any] = {
-            "section": section,
-            "id": example.id,
-            "context": example.context,
-            "question": example.question,
-            "choices": [choice.label for choice in example.choices],
-            "gold": list(example.answers),
-            "is_read": answer is not None,
-            "right": is_right,
-        }
-        if answer is not None:
-            record |= {
-                "answer": said(answer),
-                "probability": calibrated(answer, self.temperatures).probability,
-                "refusal": answer.refusal,
-                "sources": [token.source.value for token in answer.tokens],
-                "spans": [[span.source.value, span.start, span.end] for span in answer.spans],
+            record: dict[str, Any] = {
+                "section": section,
+                "id": example.id,
+                "context": example.context,
+                "question": example.question,
+                "choices": [choice.label for choice in example.choices],
+                "gold": list(example.answers),
+                "is_read": answer is not None,
+                "right": is_right(example, answer),
             }
-        self.answers.append(record)
+            if answer is not None:
+                record |= {
+                    "answer": said(answer),
+                    "probability": calibrated(answer, self.temperatures).probability,
+                    "refusal": answer.refusal,
+                    "sources": [token.source.value for token in answer.tokens],
+                    "spans": [[span.source.value, span.start, span.end] for span in answer.spans],
+                }
+            self.answers.append(record)
+        return answers

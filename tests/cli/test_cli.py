@@ -17,9 +17,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-import mqan_client
 import mqan_core
-from mqan_cli import sections, show, training_verbs
+from mqan_cli import answering, sections, show, training_verbs
 from mqan_cli.main import app
 from mqan_client import (
     Answer,
@@ -110,7 +109,7 @@ class StubClient:
 
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch) -> type[StubClient]:
-    monkeypatch.setattr(mqan_client, "Client", StubClient)
+    monkeypatch.setattr(answering, "Client", StubClient)
     monkeypatch.setattr(StubClient, "answer_or_error", ANSWER)
     monkeypatch.setenv("MQAN_SERVER", "grpc://127.0.0.1:9000")
     monkeypatch.delenv("MQAN_API_KEY", raising=False)
@@ -479,7 +478,7 @@ def test_serve_names_a_wrong_setting(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_missing_is_named_with_its_extra(
     context_file: str, tiny_bundle: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in [name for name in sys.modules if name.startswith("mqan_runtime")]:
+    for name in [name for name in sys.modules if name.startswith(("mqan_runtime", "mqan_cli.local"))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     result = runner.invoke(app, ["ask", "--file", context_file, "--bundle", str(tiny_bundle), "Where?"])

@@ -1,6 +1,5 @@
 """The command ``mqan batch``: what is asked about which rows, who answers, and where it is written."""
 
-import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing
 from pathlib import Path
@@ -11,16 +10,16 @@ from typer.core import TyperCommand
 
 from mqan_cli import asked
 from mqan_cli.answering import BundleOption, ServerOption, explain, find_folder, find_server, open_adapters, open_client
-from mqan_cli.batch.answering import Parts, by_processes, by_server
+from mqan_cli.batch.answering import Parts, answering, num_cores
 from mqan_cli.batch.inputs import SUFFIX, Row, Rows, TextOption
 from mqan_cli.batch.outputs import ENDINGS, write_page, write_table
 from mqan_cli.batch.plan import read_plan
 from mqan_cli.batch.running import Journal, answer_all
 from mqan_cli.errors import CommandError
 from mqan_cli.texts import STANDARD_INPUT
+from mqan_client import Client, ClientError
 
 _ORDER: Final = "mqan_cli.order"
-_CALLS: Final = 16
 
 Texts = list[str] | None
 
@@ -83,20 +82,17 @@ def batch(
         raise typer.BadParameter("Ray cannot read standard input: give a file", param_hint="--ray")
     url = None if ray else find_server(server, bundle)
     folder = Path() if url is not None else find_folder(bundle).absolute()
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
-    def answering(stream: Iterator[Row], num_done: int) -> AbstractContextManager[Parts]:
-        if url is not None:
-            return by_server(stream, url, plan, workers or _CALLS)
+    def answer(stream: Iterator[Row], num_done: int) -> AbstractContextManager[Parts]:
         if not ray:
-            return by_processes(stream, folder, plan, workers or cores)
+            return answering(stream, url, folder, plan, workers)
         from mqan_cli.batch.on_ray import on_ray
 
-        return on_ray(rows, num_done, folder, plan, workers or cores)
+        return on_ray(rows, num_done, folder, plan, workers or num_cores())
 
     heading = {"questions": plan.questions, "schema": plan.schema, "text": rows.template}
     with closing(Journal(journal_path, heading | _hashes(url, folder, plan.adapters))) as journal:
-        answer_all(rows, journal, answering)
+        answer_all(rows, journal, answer)
         write_table(output, journal, plan)
         if html is not None:
             write_page(html, journal, plan)
@@ -105,7 +101,6 @@ def batch(
 
 def _hashes(url: str | None, folder: Path, names: set[str]) -> dict[str, Any]:
     """Return the hashes of the model that answers and of the adapters with names, which tell them wherever they are."""
-    from mqan_client import Client, ClientError
     from mqan_core.bundle import read_manifest
 
     try:

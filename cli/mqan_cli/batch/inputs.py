@@ -16,8 +16,7 @@ import typer
 from mqan_cli.errors import CommandError
 from mqan_cli.texts import STANDARD_INPUT
 
-SUFFIX: Final = ".partial"
-"""Of what is answered, after the name of the output; no input."""
+SUFFIX: Final = ".partial"  # of what is answered, after the name of the output; no input
 _TEXT: Final = "text"  # the column that is asked about if none is named
 _PLACES: Final = re.compile(r"\{([^{}]+)\}")
 _LINES: Final = (".jsonl", ".ndjson")
@@ -97,7 +96,6 @@ class Rows:
         return None
 
     def _told(self, row: Row) -> Row:
-        """Return a row with its text, or with what is wrong with that."""
         text = row.text or _PLACES.sub(lambda place: _said(row.values[place[1]]), self.template)
         if not row.text and not any(_said(row.values[name]).strip() for name in _PLACES.findall(self.template)):
             return Row(row.values, "", "there is no text")

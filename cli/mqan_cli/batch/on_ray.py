@@ -18,9 +18,10 @@ import pyarrow as pa
 import ray
 from ray.data import ActorPoolStrategy, DataContext, from_items
 
-from mqan_cli.batch.answering import ROWS_TOGETHER, Parts, Worker
+from mqan_cli.batch.answering import ROWS_TOGETHER, Parts
 from mqan_cli.batch.inputs import Row, Rows
 from mqan_cli.batch.plan import Plan
+from mqan_cli.local import Worker
 
 _COLUMN: Final = "line"
 _STORE_BYTES: Final = 256 * 1024 * 1024
@@ -66,4 +67,4 @@ class _Actor:
 
     def __call__(self, block: pa.Table) -> pa.Table:
         rows = [Row(*json.loads(line)) for line in block[_COLUMN].to_pylist()]
-        return pa.table({_COLUMN: self._worker.answer(rows)})
+        return pa.table({_COLUMN: self._worker.answer_rows(rows)})

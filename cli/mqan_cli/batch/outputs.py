@@ -50,7 +50,6 @@ def _flat(entry: Entry, plan: Plan) -> Flat:
 
 
 def _columns(entries: Iterable[Entry], plan: Plan) -> dict[str, set[type]]:
-    """Return all columns in their order, with the types of what stands in them."""
     of_input: dict[str, set[type]] = {}
     of_answers: dict[str, set[type]] = {column: set() for column in plan.columns}
     for entry in entries:

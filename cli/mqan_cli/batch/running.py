@@ -16,8 +16,24 @@ from typing import Any
 from mqan_cli.batch.inputs import Row, Rows
 from mqan_cli.errors import CommandError
 
-Entry = dict[str, Any]
-"""A row and what was answered: ``row``, ``text``, ``cells`` by name, and ``error``."""
+Entry = dict[str, Any]  # a row and what was answered: ``row``, ``text``, ``cells`` by name, and ``error``
+
+
+Cells = dict[str, dict[str, Any]]
+"""What was answered, by name: ``value``, ``probability`` and ``spans``, and of a scale ``expected``."""
+
+
+def cell_of(answer: Any, asked: Mapping[str, Any], cited: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the cell of an answer, as a bundle or a client has it, with its citations."""
+    value = list(answer.chosen) if asked.get("multiple") else answer.text if answer.answered else None
+    spans = [(one["start_char_index"], one["end_char_index"]) for one in cited]
+    cell = {"value": value, "probability": round(answer.probability, 4), "spans": spans}
+    return cell if answer.expected is None else {**cell, "expected": round(answer.expected, 4)}
+
+
+def cell_of_field(field: Any) -> dict[str, Any]:
+    spans = [(span.start, span.end) for span in field.spans]
+    return {"value": field.value, "probability": round(field.probability, 4), "spans": spans}
 
 
 def line_of(row: Row, cells: Mapping[str, Any], error: str | None) -> str:

@@ -50,8 +50,7 @@ def adapt(
     if not NAME.fullmatch(name):
         raise typer.BadParameter("use 1 to 64 letters, digits and ._-", param_hint="--name")
     rows = list(Rows(inputs, text, ()))
-    told = {"question": question, "labels": labels, "scale": scale}
-    task = read_task(rows, label=label, answer=None, yes_no=None, none=none, **told)
+    task = read_task(rows, label=label, question=question, labels=labels, scale=scale, none=none)
     given = [(row.text, gold) for row in rows if row.error is None and (gold := task.gold(row)) is not None]
     if len(given) < _LEAST_ROWS or len({gold for _, gold in given}) < 2:
         raise CommandError(f"{len(given)} rows have a text and a label: give at least {_LEAST_ROWS}, of two labels")

@@ -20,11 +20,8 @@ _PAGE: Final = Path(__file__).with_name("page.html")
 
 
 def evaluate_rows(
-    inputs: Sequence[str],
-    text: str | None,
-    asked: Mapping[str, str | None],
-    *,
-    none: bool,
+    given: Rows,
+    asked: Mapping[str, Any],
     accuracy: float,
     server: str | None,
     bundle: Path | None,
@@ -32,8 +29,8 @@ def evaluate_rows(
     to: Path | None,
 ) -> None:
     """Measure the model on rows that say what is right; arguments are the options of the command."""
-    rows = list(Rows(inputs, text, ()))
-    task = read_task(rows, none=none, **asked)
+    rows = list(given)
+    task = read_task(rows, **asked)
     scores = scores_of(*judge_rows(rows, task, server, bundle), task, accuracy)
     print("\n".join(_lines(scores)))
     if html is not None:
@@ -43,7 +40,6 @@ def evaluate_rows(
 
 
 def _sentences(scores: dict[str, Any]) -> tuple[str, str]:
-    """Return how many answers are right, and from which probability on they are right as often as is wanted."""
     low, high = scores["interval"]
     left = "".join(f"; {count} left out: {reason}" for reason, count in scores["left_out"].items())
     right = (
@@ -59,7 +55,6 @@ def _sentences(scores: dict[str, Any]) -> tuple[str, str]:
 
 
 def _tables(scores: dict[str, Any]) -> Iterator[tuple[str, list[list[str]]]]:
-    """Yield the tables: a heading, and the rows, the first of which names the columns."""
     if scores["labels"]:
         columns = ("precision", "recall", "f1")
         lines = [[o["label"], str(o["rows"]), *(share(o[name]) for name in columns)] for o in scores["labels"]]
@@ -101,7 +96,6 @@ def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def _page(scores: dict[str, Any]) -> str:
-    """Return a page that needs nothing else: the tables, and every wrong row with its evidence lit."""
     parts = [f"<p>{escape(sentence)}\n" for sentence in _sentences(scores)]
     for heading, rows in _tables(scores):
         lines = ("".join(f"<td>{escape(cell)}" for cell in row) for row in rows)
@@ -117,7 +111,6 @@ def _page(scores: dict[str, Any]) -> str:
 
 
 def _excerpt(one: dict[str, Any]) -> str:
-    """Return the text around the first place that was shown as evidence, which stands in brackets."""
     start, end = (one["spans"] or [(0, 0)])[0]
     text = one["text"]
     lit = f"[{text[start:end]}]" if end > start else ""

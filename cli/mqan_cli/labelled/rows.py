@@ -1,7 +1,6 @@
 """The rows that are measured: what is asked about each of them, what is right, and what the model says."""
 
 import json
-import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,13 +11,12 @@ import typer
 
 from mqan_cli.answering import find_folder, find_server
 from mqan_cli.asked import Document, fields_of, read_choices
-from mqan_cli.batch.answering import ROWS_TOGETHER, Worker, by_processes, by_server
+from mqan_cli.batch.answering import ROWS_TOGETHER, answering, open_worker
 from mqan_cli.batch.inputs import Row
 from mqan_cli.batch.plan import Plan, check_plan
 from mqan_cli.errors import CommandError
 
 _NAME: Final = "answer"
-_CALLS: Final = 16  # to a server at a time
 _WORTH_PROCESSES: Final = 200  # rows
 _MOST_LABELS: Final = 255
 _VERDICTS: Final = {"yes": "yes", "true": "yes", "1": "yes", "no": "no", "false": "no", "0": "no"}
@@ -67,53 +65,49 @@ class Judged:
 def read_task(
     rows: Sequence[Row],
     *,
-    label: str | None,
-    answer: str | None,
-    yes_no: str | None,
-    question: str | None,
-    labels: str | None,
     none: bool,
+    label: str | None = None,
+    answer: str | None = None,
+    yes_no: str | None = None,
+    question: str | None = None,
+    labels: str | None = None,
     scale: str | None = None,
 ) -> Task:
     """Return what is asked; the labels are those of the column ``label`` and those that ``labels`` describes."""
     columns = [column for column in (label, answer, yes_no) if column is not None]
     if len(columns) != 1:
         raise typer.BadParameter("name the column that says what is right, with one of --label, --answer and --yes-no")
-    column = columns[0]
+    [column] = columns
     if label is None and question is None:
         raise typer.BadParameter("say what is asked about each row", param_hint="--question")
     cells = [row.values.get(column) for row in rows if row.error is None]
     if not any(column in row.values for row in rows):
         raise CommandError(f"there is no column {column}; there are {', '.join(rows[0].values) if rows else 'no rows'}")
+    asked: Document = {"question": question or f"Which {column.replace('_', ' ')}?"}
     if answer is not None:
-        return Task(column, {"question": question}, (), none)
+        return Task(column, asked, (), none)
     found = {one for cell in cells for one in _labels(cell)}
     if yes_no is not None:
         if wrong := {one for one in found if one.casefold() not in _VERDICTS}:
             raise typer.BadParameter(f"{min(wrong)!r} in its column is neither yes nor no", param_hint="--yes-no")
-        return Task(column, {"question": question, "yes_no": True}, ("yes", "no"), none)
+        return Task(column, asked | {"yes_no": True}, ("yes", "no"), none)
     if scale is not None:
         levels = fields_of(scale=scale)["scale"]
         if wrong := found - set(levels):
             raise typer.BadParameter(f"{min(wrong)!r} in its column is none of them", param_hint="--scale")
-        return Task(column, {"question": question or _question(column), "scale": levels}, tuple(levels), none)
+        return Task(column, asked | {"scale": levels}, tuple(levels), none)
     described = read_choices(labels or "")
     choices = {one if isinstance(one, str) else one["label"]: one for one in described}
     choices |= {one: one for one in sorted(found - choices.keys())}
     if not 2 <= len(choices) <= _MOST_LABELS:
         told = f"its column has {len(choices)} labels; 2 to {_MOST_LABELS} can be asked for"
         raise typer.BadParameter(told, param_hint="--label")
-    asked: Document = {"question": question or _question(column)}
-    asked |= {"choices": list(choices.values())}
+    asked["choices"] = list(choices.values())
     if any(len(_labels(cell)) > 1 for cell in cells):
         asked["multiple"] = True
     elif none:
         asked["none"] = True
     return Task(column, asked, tuple(choices), none)
-
-
-def _question(column: str) -> str:
-    return f"Which {column.replace('_', ' ')}?"
 
 
 def judge_rows(
@@ -153,13 +147,11 @@ def judge_rows(
 
 def _answered(rows: Sequence[Row], plan: Plan, url: str | None, bundle: Path | None) -> Iterator[dict[str, Any]]:
     if url is None and len(rows) < _WORTH_PROCESSES:
-        worker = Worker(find_folder(bundle), plan)
+        worker = open_worker(find_folder(bundle), plan)
         for start in range(0, len(rows), ROWS_TOGETHER):
-            yield from map(json.loads, worker.answer(rows[start : start + ROWS_TOGETHER]))
+            yield from map(json.loads, worker.answer_rows(rows[start : start + ROWS_TOGETHER]))
         return
-    cores, stream = os.cpu_count() or 1, iter(rows)
-    answering = by_server(stream, url, plan, _CALLS) if url else by_processes(stream, find_folder(bundle), plan, cores)
-    with answering as parts:
+    with answering(iter(rows), url, Path() if url else find_folder(bundle), plan, None) as parts:
         yield from (json.loads(line) for lines in parts for line in lines)
 
 

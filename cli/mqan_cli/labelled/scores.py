@@ -10,8 +10,7 @@ import numpy as np
 from mqan_cli.labelled.rows import Judged, Task
 from mqan_evaluation.reliability import expected_calibration_error
 
-NO_ANSWER: Final = "(none)"
-"""What stands for no answer among labels."""
+NO_ANSWER: Final = "(none)"  # what stands for no answer among labels
 _THRESHOLDS: Final = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 _BINS: Final = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 _Z: Final = 1.96  # of an interval that holds the true share in 95 cases of 100
@@ -60,7 +59,6 @@ def threshold_for(judged: Sequence[Judged], wanted: float) -> dict[str, Any] | N
 
 
 def _at(threshold: float, judged: Sequence[Judged]) -> dict[str, Any]:
-    """Return how many rows are answered at a threshold, and how many of these rightly."""
     answered = [one.exact for one in judged if one.said and one.probability >= threshold]
     accuracy = float(np.mean(answered)) if answered else None
     share = len(answered) / len(judged)
@@ -73,7 +71,6 @@ def _names(judged: Sequence[Judged], task: Task) -> list[str]:
 
 
 def _label(name: str, judged: Sequence[Judged]) -> dict[str, Any]:
-    """Return precision, recall and F1 of a label; None where nothing says them."""
     pairs = [(name in _shown(one.gold), name in _shown(one.said)) for one in judged]
     both = sum(gold and said for gold, said in pairs)
     of_gold, of_said = sum(gold for gold, _ in pairs), sum(said for _, said in pairs)
@@ -88,7 +85,6 @@ def _label(name: str, judged: Sequence[Judged]) -> dict[str, Any]:
 
 
 def _confusion(judged: Sequence[Judged]) -> dict[str, dict[str, int]]:
-    """Return how often each label was answered, by the right one."""
     counts = Counter((_shown(one.gold)[0], _shown(one.said)[0]) for one in judged)
     return {gold: {s: n for (g, s), n in sorted(counts.items()) if g == gold} for gold, _ in sorted(counts)}
 
@@ -98,7 +94,6 @@ def _shown(labels: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _bins(probability: np.ndarray[Any, Any], right: np.ndarray[Any, Any]) -> list[dict[str, Any]]:
-    """Return, of answers between two probabilities, the mean of these, and how many are right."""
     places = np.clip(np.digitize(probability, _BINS) - 1, 0, len(_BINS) - 2)
     return [
         {

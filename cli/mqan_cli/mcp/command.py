@@ -31,7 +31,7 @@ def mcp(
     url = find_server(server, bundle)
     if transport == "stdio" and (host is not None or port is not None):
         raise typer.BadParameter("--host and --port are for --transport http")
-    from mqan_cli.mcp.serving import Endpoint, serve
+    from mqan_cli.mcp.serving import serve
 
-    endpoint = None if transport == "stdio" else Endpoint(host or _HOST, port or _PORT)
+    endpoint = None if transport == "stdio" else (host or _HOST, port or _PORT)
     asyncio.run(serve(url, bundle, endpoint))

@@ -4,15 +4,14 @@ Places are half-open ranges of Unicode code points: ``text[start:end]`` in Pytho
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 
 from mqan_core.ask.options import is_yes_no
 from mqan_serving.contract.documents import ChoiceDocument, QuotationDocument
 from mqan_serving.contract.model import Document
-
-SourceName = Literal["context", "question", "vocabulary"]
+from mqan_serving.contract.questions import SourceName
 
 _OF_PROBABILITY = "How sure the model is, 0 to 1; where there is no answer, how sure it is of that."
 

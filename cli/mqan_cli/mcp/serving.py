@@ -2,8 +2,6 @@
 
 import signal
 import sys
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from pathlib import Path
 
 from mcp.server.mcpserver import MCPServer
@@ -12,7 +10,7 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from mqan_cli.mcp.answering import Answerer, local_answerer, server_answerer
+from mqan_cli.mcp.answering import open_answerer
 from mqan_cli.mcp.tools import create_server
 from mqan_core.errors import EngineFailedError, InputError
 from mqan_serving.contract.errors import ServingError, SettingsError, describe, refuse
@@ -30,17 +28,11 @@ _HINT = f"POST to {_PATH}, as clients of MCP do."
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    host: str
-    port: int
-
-
-async def serve(url: str | None, bundle: Path | None, endpoint: Endpoint | None) -> None:
+async def serve(url: str | None, bundle: Path | None, endpoint: tuple[str, int] | None) -> None:
     """Serve the tools until the client goes away, or, on a port, until SIGTERM or SIGINT.
 
-    Without a URL this process answers, by the default bundle if none is given; without an endpoint the transport is
-    standard input and output.
+    Without a URL this process answers, by the default bundle if none is given; without an endpoint, a host and a port,
+    the transport is standard input and output.
 
     Raises:
         SettingsError: a setting cannot be met, or the port is taken.
@@ -49,42 +41,40 @@ async def serve(url: str | None, bundle: Path | None, endpoint: Endpoint | None)
     """
     settings = load_settings(**({} if bundle is None else {"bundle": bundle}))
     set_up_logs(settings.log_level)
-    opened: AbstractAsyncContextManager[Answerer] = local_answerer(settings) if url is None else server_answerer(url)
-    async with opened as answerer:
+    async with open_answerer(url, settings) as answerer:
         server = create_server(answerer, settings.request_timeout_s)
         if endpoint is None:
             await _serve_stdio(server)
-        else:
-            await _serve_http(server, settings, endpoint, answerer.health)
-            if not answerer.health.is_live:
-                raise EngineFailedError("the engine has failed; start mqan mcp again")
+            return
+        await _serve_http(server, settings, *endpoint, answerer.health)
+        if not answerer.health.is_live:
+            raise EngineFailedError("the engine has failed; start mqan mcp again")
 
 
 async def _serve_stdio(server: MCPServer) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # else Ctrl-C waits for the line that a thread is about to read
     if sys.stdin is None:
-        raise SettingsError(
-            "standard input is closed; give --transport http, or let a program that speaks MCP start it"
-        )
+        message = "standard input is closed; give --transport http, or let a program that speaks MCP start it"
+        raise SettingsError(message)
     if sys.stdin.isatty():
         print("mqan is ready, for a program that speaks MCP on standard input; Ctrl-C ends it.", file=sys.stderr)
     await server.run_stdio_async()
 
 
-async def _serve_http(server: MCPServer, settings: Settings, endpoint: Endpoint, health: Health) -> None:
+async def _serve_http(server: MCPServer, settings: Settings, host: str, port: int, health: Health) -> None:
     app = server.streamable_http_app(
         streamable_http_path=_PATH,
         json_response=True,
         stateless_http=True,  # no call depends on another
         max_request_body_size=settings.max_request_bytes,
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # the guard's own
-        host=endpoint.host,
+        host=host,
     )
     app.router.redirect_slashes = False
-    http = HttpServer(_Guard(app, settings, endpoint.host), settings, Metrics(), settings.drain_timeout_s)
-    shown = address(endpoint.host, endpoint.port)
+    http = HttpServer(_Guard(app, settings, host), settings, Metrics(), settings.drain_timeout_s)
+    shown = address(host, port)
     try:
-        listener = listen(endpoint.host, endpoint.port)
+        listener = listen(host, port)
     except OSError as error:
         raise SettingsError(f"cannot listen on {shown}: {error.strerror}; give another --host or --port") from None
     async with server.session_manager.run():
@@ -99,7 +89,6 @@ class _Guard:
 
     On loopback, where no names are set, no other names than its own are allowed. Nothing is answered but POST: without
     sessions, the stream that GET opens would carry nothing.
-
     """
 
     def __init__(self, app: ASGIApp, settings: Settings, host: str) -> None:

@@ -75,7 +75,6 @@ def _as_waiting(call: F, method: Callable[..., Any]) -> F:
 def _waiting(
     method: Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]],
 ) -> "Callable[Concatenate[Client, P], T]":
-    """Make a method that waits of one of ``AsyncClient``."""
 
     @wraps(method)
     def call(self: "Client", /, *args: P.args, **given: P.kwargs) -> T:

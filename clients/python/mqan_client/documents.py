@@ -13,8 +13,7 @@ from mqan_client.results import Answer, Model, Source
 
 T = TypeVar("T")
 
-Document = dict[str, Any]
-"""An object of JSON."""
+Document = dict[str, Any]  # an object of JSON
 
 
 @contextmanager
@@ -70,7 +69,6 @@ def _read(kind: Callable[..., T], document: Document) -> T:
 
 @cache
 def _readers(kind: Any) -> dict[str, Callable[[Document], Any]]:
-    """Return what reads each field of a kind of result from the document of the whole."""
     hints = get_type_hints(kind)
     return {field.name: _reader_of_field(field, hints[field.name]) for field in fields(kind)}
 

@@ -20,8 +20,7 @@ class ModelClass(Protocol):
     def model_json_schema(self) -> dict[str, Any]: ...
 
 
-Schema = Mapping[str, Any] | ModelClass
-"""A JSON Schema of an object, or a class that has one."""
+Schema = Mapping[str, Any] | ModelClass  # a JSON Schema of an object, or a class that has one
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,6 @@ class RpcTransport(Transport):
 
 
 def _message(name: str, request: Document) -> Message:
-    """Return the message of a request; refuse what cannot be sent."""
     try:
         match name:
             case "Answer":
