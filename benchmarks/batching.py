@@ -25,8 +25,8 @@ from mqan_runtime.rows import ReadRequest
 from mqan_serving.observability.metrics import Metrics
 from mqan_serving.service.admission import Pace
 from mqan_serving.service.batching import Batcher
+from mqan_serving.service.health import Watch
 from mqan_serving.service.timeline import Timeline
-from mqan_serving.service.watch import Watch
 
 SENTENCE = "The harbour office keeps a list of every ship that entered the bay between March and late October of {}. "
 IN_FLIGHT = 64

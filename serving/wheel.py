@@ -9,6 +9,5 @@ class ModelHook(BuildHookInterface):  # type: ignore[type-arg]
     """Puts the default bundle where an installed server looks for it."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Add the folder, but to an editable installation, which would hold a second copy."""
         if version != "editable":
             build_data["force_include"]["serving/bundles/default"] = "mqan_serving/bundles/default"

@@ -9,7 +9,6 @@ _PLACES: Final = (_HERE / "bundles" / "default", _HERE.parent / "bundles" / "def
 
 
 def default_bundle() -> Path:
-    """Return the folder of the default bundle, whether it is there or not."""
     return next((place for place in _PLACES if place.is_dir()), _PLACES[-1])
 
 

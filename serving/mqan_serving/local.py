@@ -44,7 +44,6 @@ class LocalServer:
             add_reflection(SERVICE_NAMES, self._grpc)
 
     async def start(self) -> None:
-        """Listen on all ports, or raise ``OSError``."""
         settings = self._settings
         self._exporter = await export_metrics(settings, self._keys, self._metrics)
         listener: socket.socket | None = None
@@ -77,10 +76,7 @@ class LocalServer:
 
 
 async def wait_for_end(served: Models | Health) -> None:
-    """Return when the process is asked to end (SIGTERM or SIGINT), or an engine has failed; SIGHUP reads models again.
-
-    Keys are read again whenever their file changes.
-    """
+    """Return when the process is asked to end, or an engine has failed; SIGHUP reads models again."""
     loop = asyncio.get_running_loop()
     asked = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

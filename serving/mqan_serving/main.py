@@ -30,13 +30,7 @@ _AGAIN_S = 0.1  # until an interruption that was lost comes again
 
 
 def serve_local(settings: Settings) -> None:
-    """Serve in this process until SIGTERM or SIGINT.
-
-    Raises:
-        SettingsError: a setting cannot be met.
-        BundleError: the bundle is damaged or incomplete.
-        EngineFailedError: the engine has failed for good, so that the process ends and can be started again.
-    """
+    """Serve in this process until SIGTERM or SIGINT; raise ``MqanError`` where that cannot be, or the engine fails."""
     set_up_logs(settings.log_level)
     check_ports(settings)
     check_keys(settings)
@@ -74,11 +68,7 @@ async def _run_local(settings: Settings) -> None:
 def serve_ray(settings: Settings) -> None:
     """Serve with Ray Serve on this machine until SIGTERM or SIGINT; a second one does not wait for what is in progress.
 
-    Raises:
-        SettingsError: a setting cannot be met.
-        BundleError: the bundle is damaged or incomplete.
-        EngineFailedError: Ray has died, so that the process ends and can be started again.
-        KeyboardInterrupt: it was asked a second time.
+    It raises ``MqanError`` where that cannot be, or Ray has died.
     """
     set_up_logs(settings.log_level)
     given = for_replicas(settings)
@@ -139,7 +129,6 @@ def _interrupt_on_signals() -> None:
 
 
 def _stop_ray() -> None:
-    """Stop Ray and whatever runs on it, if it was imported at all."""
     stop = getattr(sys.modules.get("ray"), "shutdown", None)
     if stop is not None:
         stop()

@@ -12,7 +12,6 @@ _ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  a server that listen
 
 
 def main() -> int:
-    """Return 0 if the server is ready; else say why not on standard error, and return 1."""
     given = {name.upper(): value for name, value in os.environ.items()}  # as for the server
     host = given.get("MQAN_HOST") or "127.0.0.1"  # an empty variable is not set
     port = given.get("MQAN_HTTP_PORT") or "8000"

@@ -284,11 +284,7 @@ class Settings(BaseSettings):
 
 
 def load_settings(config: Path | None = None, /, **given: Any) -> Settings:
-    """Read each setting from what is given, else the environment, else the file ``config``, else the defaults.
-
-    Raises:
-        SettingsError: a setting is wrong, or the file is; it says which.
-    """
+    """Read each setting from what is given, else the environment, else the file, else the defaults, or raise."""
     _check_spelling()
     if "api_key_file" not in given:
         _check_key_file()
@@ -310,7 +306,6 @@ def origins(config: Path | None, given: Mapping[str, object]) -> dict[str, str]:
 
 
 def _variable_of(name: str) -> str:
-    """Return the variable that sets a setting, as the environment spells it; an empty text where there is none."""
     wanted = f"{_PREFIX}{name}".upper()
     return next((variable for variable, value in os.environ.items() if variable.upper() == wanted and value), "")
 
@@ -350,7 +345,6 @@ def _check_key_file() -> None:
 
 
 def find_bundle(settings: Settings) -> Path:
-    """Return the folder of the bundle to serve, or raise ``SettingsError``."""
     folder = _DEFAULT_BUNDLE if settings.bundle is None else settings.bundle
     if not (folder / MANIFEST).is_file():
         not_set = "not set, and the default one, " if settings.bundle is None else ""
@@ -366,7 +360,6 @@ def _explain(name: str, message: str) -> str:
 
 
 def _listed(text: str) -> list[str]:
-    """Return names that stand with commas between them, in lower case; none of an empty text."""
     return [name.strip().lower() for name in text.split(",")] if text.strip() else []
 
 
@@ -376,5 +369,4 @@ def _without_default_port(origin: str) -> str:
 
 
 def address(host: str, port: int) -> str:
-    """Return a host and a port as a URL has them: an IPv6 address in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -16,9 +16,9 @@ from mqan_serving.contract.errors import ServingError
 from mqan_serving.observability.metrics import Metrics
 from mqan_serving.service.admission import Admission, Pace
 from mqan_serving.service.batching import Batcher
+from mqan_serving.service.health import Watch
 from mqan_serving.service.timeline import Timeline
 from mqan_serving.service.waiting import choose
-from mqan_serving.service.watch import Watch
 from tests.serving.conftest import until
 
 BatcherFactory = Callable[..., Batcher]

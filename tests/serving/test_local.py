@@ -319,7 +319,7 @@ STANDS_STILL = """
 import asyncio
 import time
 
-from mqan_serving.service.watch import Watch
+from mqan_serving.service.health import Watch
 
 
 async def stand_still() -> None:

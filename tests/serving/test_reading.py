@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from typing import Any
@@ -9,8 +10,7 @@ from typing import Any
 import pytest
 
 from mqan_serving.contract.questions import Question
-from mqan_serving.service import reading
-from mqan_serving.service.reading import FairReader
+from mqan_serving.service.admission import FairReader
 
 _MIB = 2**20
 
@@ -50,7 +50,7 @@ async def desk() -> AsyncIterator[Desk]:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     """Sets the time that the reader sees."""
     now = [0.0]
-    monkeypatch.setattr(reading, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
 
     def set_to(seconds: float) -> None:
         now[0] = seconds
@@ -85,14 +85,6 @@ async def test_who_has_gone_is_not_read_for(desk: Desk) -> None:
         task.cancel()
     assert await desk.read_all(stays, *gone) == ["0"]
     assert await desk.reader.read(1, lambda: "free again") == "free again"
-
-
-async def test_who_goes_when_its_turn_comes_passes_it_on(desk: Desk) -> None:
-    first, second = desk.ask("first", 20_000), desk.ask("second", 30_000)
-    await asyncio.sleep(0)
-    desk.reader._pass_on()  # as at the end of a read: the first's turn is there, and before it takes it
-    first.cancel()
-    assert await desk.read_all(first, second) == ["second"]
 
 
 async def test_a_failed_read_is_told_and_passed_on(desk: Desk) -> None:

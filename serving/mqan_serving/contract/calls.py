@@ -91,7 +91,6 @@ def item_of(row: Any, context: str, timeout_ms: int | None = None) -> Item:
 
 
 def entries_of(row: Mapping[str, Any], name: str, most: int, where: str) -> list[Any]:
-    """Return a list of a document, or refuse what is none, is empty or too long."""
     value = row.get(name)
     if value is None:
         raise refuse("missing_field", name, f"The field {where}{name} is missing.")
@@ -101,7 +100,6 @@ def entries_of(row: Mapping[str, Any], name: str, most: int, where: str) -> list
 
 
 def model_of(document: Mapping[str, Any]) -> str | None:
-    """Return the name of the model that a call is for; None where it does not say."""
     name = document.get("model")
     if name is None or isinstance(name, str):
         return name
@@ -109,7 +107,6 @@ def model_of(document: Mapping[str, Any]) -> str | None:
 
 
 def check_timeout_ms(value: object) -> int | None:
-    """Return the milliseconds until the answers of a call are of no use; None where the caller does not say."""
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
         return value
     raise refuse("invalid_timeout", "timeout_ms", "timeout_ms is not a whole number of milliseconds above 0.")
@@ -132,7 +129,6 @@ def check_shared(number: int, most: int, field: str, what: str) -> None:
 
 
 def check_texts(texts: Sequence[AskedText]) -> None:
-    """Refuse a call with too many questions, or with the same id twice."""
     check_in_all(sum(len(text.items) for text in texts))
     check_explained(texts)
     _check_ids([text.id for text in texts], "texts")
@@ -141,21 +137,18 @@ def check_texts(texts: Sequence[AskedText]) -> None:
 
 
 def check_in_all(number: int) -> None:
-    """Refuse a call with too many questions about all its texts."""
     if number > MOST_IN_ALL:
         message = f"There are {number} questions; at most {MOST_IN_ALL} are accepted in one call."
         raise refuse("too_many_questions", "texts", message)
 
 
 def check_id(value: object, where: str = "") -> str | None:
-    """Return the id of a text or a question; None where it has none."""
     if value is not None and not (isinstance(value, str) and 0 < len(value) <= _MOST_ID):
         raise refuse("wrong_type", "id", f"The field {where}id is not a string of 1 to {_MOST_ID} characters.")
     return value
 
 
 def check_explained(texts: Sequence[AskedText]) -> None:
-    """Refuse a call with too many questions to explain: an explanation is large."""
     questions = [item.question for text in texts for item in text.items]
     number = sum(isinstance(question, Question) and question.explain for question in questions)
     if number > MOST_EXPLAINED:

@@ -149,7 +149,6 @@ class Failure:
 
     @property
     def document(self) -> dict[str, str]:
-        """What every document of an error says."""
         return {"code": self.code, "message": self.message, "hint": self.hint}
 
     @property

@@ -14,16 +14,19 @@ class Document(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+def described(description: str, *examples: Any, **given: Any) -> Any:
+    """Return a field that the API's description describes, with examples."""
+    return Field(description=description, examples=list(examples) or None, **given)
+
+
 class Named(Protocol):
     """A model, as answers name it."""
 
     @property
-    def name(self) -> str:
-        """Its name."""
+    def name(self) -> str: ...
 
     @property
-    def version(self) -> str:
-        """Its version."""
+    def version(self) -> str: ...
 
 
 class ModelVersionDocument(Document):
@@ -36,22 +39,17 @@ class ModelVersionDocument(Document):
 class LimitsDocument(Document):
     """Limits that hold for requests; more is refused, never cut."""
 
-    max_request_bytes: int = Field(description="Bytes of a request.", examples=[1048576])
-    max_context_tokens: int = Field(description="Tokens of a context.", examples=[4000])
-    max_question_tokens: int = Field(description="Tokens of a question.", examples=[256])
-    max_answer_tokens: int = Field(description="Tokens of an answer.", examples=[100])
-    max_word_length: int = Field(description="Characters of one token.", examples=[1000])
-    max_metadata_bytes: int = Field(
-        description="Bytes of HTTP headers: names and values, and 32 for each pair, as HTTP/2 counts them.",
-        examples=[8192],
+    max_request_bytes: int = described("Bytes of a request.", 1048576)
+    max_context_tokens: int = described("Tokens of a context.", 4000)
+    max_question_tokens: int = described("Tokens of a question.", 256)
+    max_answer_tokens: int = described("Tokens of an answer.", 100)
+    max_word_length: int = described("Characters of one token.", 1000)
+    max_metadata_bytes: int = described(
+        "Bytes of HTTP headers: names and values, and 32 for each pair, as HTTP/2 counts them.", 8192
     )
-    max_timeout_ms: int = Field(
-        description="Milliseconds that a request may take; longer deadlines are cut to it.", examples=[30000]
-    )
-    max_concurrent_requests: int = Field(
-        description="Requests inside one replica, those that wait included.", examples=[260]
-    )
-    max_queued_requests: int = Field(description="Those of them that wait.", examples=[256])
+    max_timeout_ms: int = described("Milliseconds that a request may take; longer deadlines are cut to it.", 30000)
+    max_concurrent_requests: int = described("Requests inside one replica, those that wait included.", 260)
+    max_queued_requests: int = described("Those of them that wait.", 256)
 
 
 class ScoreDocument(Document):
@@ -79,55 +77,47 @@ class Model:
 class AcceptedQuestionDocument(Document):
     """A question that a model of fixed tasks takes."""  # part of the contract; no such model is served
 
-    task: str = Field(description="Its task.", examples=["rte"])
-    question: str = Field(
-        description="Its words; in the places of {first} and {second} stand texts of the caller.",
-        examples=["Does the hypothesis follow from the premise?"],
+    task: str = described("Its task.", "rte")
+    question: str = described(
+        "Its words; in the places of {first} and {second} stand texts of the caller.",
+        "Does the hypothesis follow from the premise?",
     )
-    context: str = Field(
-        description="The form of its context, likewise.", examples=["Premise: {first}\nHypothesis: {second}"]
-    )
-    labels: list[str] = Field(description="Its classes.", examples=[["entailment", "not entailment"]])
+    context: str = described("The form of its context, likewise.", "Premise: {first}\nHypothesis: {second}")
+    labels: list[str] = described("Its classes.", ["entailment", "not entailment"])
 
 
 class AdapterVersionDocument(Document):
     """Identity of an adapter."""
 
     name: str = Field(examples=["support-teams"])
-    sha256: str = Field(description="SHA-256 of its file.", examples=["5f0c" * 16])
+    sha256: str = described("SHA-256 of its file.", "5f0c" * 16)
 
 
 class AdapterDocument(AdapterVersionDocument):
     """An adapter that may be named as the choices of a question."""
 
-    question: str = Field(description="What it answers.", examples=["Which team?"])
-    labels: list[str] = Field(description="What it decides between.", examples=[["billing", "shipping"]])
-    multiple: bool = Field(description="Whether several labels can be right.")
-    scale: bool = Field(description="Whether the labels are levels, low to high.")
-    rows: int = Field(description="Rows that it was made of.", examples=[160])
+    question: str = described("What it answers.", "Which team?")
+    labels: list[str] = described("What it decides between.", ["billing", "shipping"])
+    multiple: bool = described("Whether several labels can be right.")
+    scale: bool = described("Whether the labels are levels, low to high.")
+    rows: int = described("Rows that it was made of.", 160)
 
 
 class ModelDocument(Document):
     """The served model and its limits."""
 
     model: ModelVersionDocument
-    sha256: str = Field(
-        description="SHA-256 of the bundle's manifest, which covers every file of the model.", examples=["5f0c" * 16]
-    )
-    provider: str = Field(description="Execution provider that runs the model.", examples=["CPUExecutionProvider"])
+    sha256: str = described("SHA-256 of the bundle's manifest, which covers every file of the model.", "5f0c" * 16)
+    provider: str = described("Execution provider that runs the model.", "CPUExecutionProvider")
     limits: LimitsDocument
-    num_generated: int = Field(description="Pieces that the model can generate.", examples=[9000])
-    num_words: int = Field(
-        description="Words that have a pretrained vector; others are read by their characters.", examples=[48734]
-    )
+    num_generated: int = described("Pieces that the model can generate.", 9000)
+    num_words: int = described("Words that have a pretrained vector; others are read by their characters.", 48734)
     scores: list[ScoreDocument]
-    questions: list[AcceptedQuestionDocument] = Field(
-        description="The questions that a model of fixed tasks takes; empty of a model that takes any question."
+    questions: list[AcceptedQuestionDocument] = described(
+        "The questions that a model of fixed tasks takes; empty of a model that takes any question."
     )
-    adapters: list[AdapterDocument] = Field(description="Adapters that can be used now.")
-    server_version: str = Field(
-        description="Version of the server's software; the model's own is in `model`.", examples=[__version__]
-    )
+    adapters: list[AdapterDocument] = described("Adapters that can be used now.")
+    server_version: str = described("Version of the server's software; the model's own is in `model`.", __version__)
 
 
 class HealthDocument(Document):
@@ -139,24 +129,22 @@ class HealthDocument(Document):
 class ItemErrorDocument(Document):
     """Why a question of a call was not answered."""
 
-    code: str = Field(description="Stable, machine-readable.", examples=["empty_question"])
-    message: str = Field(description="What is wrong, and where.", examples=["The question is empty."])
-    hint: str = Field(description="How to fix it.", examples=["Send a question in natural language."])
+    code: str = described("Stable, machine-readable.", "empty_question")
+    message: str = described("What is wrong, and where.", "The question is empty.")
+    hint: str = described("How to fix it.", "Send a question in natural language.")
 
 
 class ErrorDocument(ItemErrorDocument):
     """Why a request was not answered."""
 
-    request_id: str = Field(description="Names this request in the server's log.", examples=["5f0c1d2e3a4b5c6d"])
+    request_id: str = described("Names this request in the server's log.", "5f0c1d2e3a4b5c6d")
 
 
 def version_of(model: Named) -> dict[str, str]:
-    """Return the document of a model's identity."""
     return {"name": model.name, "version": model.version}
 
 
 def model_document(model: Model, adapters: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the document of ``ModelDocument``."""
     return {
         "model": version_of(model),
         "sha256": model.sha256,

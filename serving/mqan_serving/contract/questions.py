@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
+from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 from pydantic_core import from_json
 
 from mqan_core.answer.adapter import Adapter
@@ -21,6 +21,7 @@ from mqan_core.forms.parsed import check_parse
 from mqan_core.text.layout import count_read
 from mqan_core.text.tokens import measure
 from mqan_serving.contract.errors import refuse, shown_field
+from mqan_serving.contract.model import described
 
 _CHARS_OF_LABEL: Final = 200  # that are read in the time that a label takes beside its own
 _SAMPLE: Final = 4096  # characters of a text whose words are counted to estimate how many it has
@@ -43,10 +44,8 @@ class ChoiceField(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    label: str = Field(description="What the answer says when it is chosen.", examples=["billing"])
-    description: str = Field(
-        default="", description="What the label covers, read with it.", examples=["invoices, payments, refunds"]
-    )
+    label: str = described("What the answer says when it is chosen.", "billing")
+    description: str = described("What the label covers, read with it.", "invoices, payments, refunds", default="")
 
 
 class AdapterField(BaseModel):
@@ -54,7 +53,7 @@ class AdapterField(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    adapter: str = Field(description="Its name; `GET /v1/model` lists them.", examples=["support-teams"])
+    adapter: str = described("Its name; `GET /v1/model` lists them.", "support-teams")
 
 
 class Question(BaseModel):
@@ -62,84 +61,72 @@ class Question(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    choices: list[str | ChoiceField] | AdapterField | None = Field(
-        default=None,
-        description=f"A closed set of 1 to {MOST_CHOICES} labels to choose from. Their order does not matter. Without "
+    choices: list[str | ChoiceField] | AdapterField | None = described(
+        f"A closed set of 1 to {MOST_CHOICES} labels to choose from. Their order does not matter. Without "
         "them, labels that the question lists apart (`Choose from: a, b or c.`) are choices. An adapter, which "
         "`mqan adapt` makes of rows, has labels of its own, and its own question, which is read in the place of "
         "`question`.",
-        examples=[["billing", "shipping", {"label": "technical support", "description": "faults of the product"}]],
+        ["billing", "shipping", {"label": "technical support", "description": "faults of the product"}],
+        default=None,
     )
-    multiple: bool = Field(default=False, description="Whether several choices can be right: each is judged by itself.")
-    yes_no: bool = Field(
-        default=False, description='Whether the answer is to be "yes" or "no", or that the text does not say.'
-    )
-    none: bool = Field(
-        default=False,
-        description="Whether none of the choices may be the answer, too. Otherwise one of them is, but where they are "
+    multiple: bool = described("Whether several choices can be right: each is judged by itself.", default=False)
+    yes_no: bool = described('Whether the answer is to be "yes" or "no", or that the text does not say.', default=False)
+    none: bool = described(
+        "Whether none of the choices may be the answer, too. Otherwise one of them is, but where they are "
         "yes and no, or with `multiple` or `min_probability`.",
+        default=False,
     )
-    scale: list[str] | None = Field(
+    scale: list[str] | None = described(
+        f"2 to {MOST_LEVELS} levels, low to high, to choose from; the response has an expected value.",
+        ["bad", "fair", "good"],
         default=None,
-        description=f"2 to {MOST_LEVELS} levels, low to high, to choose from; the response has an expected value.",
-        examples=[["bad", "fair", "good"]],
     )
-    sources: list[SourceName] | None = Field(
-        default=None,
-        description="Where the words of a free answer may come from; with context alone no word can be invented. "
+    sources: list[SourceName] | None = described(
+        "Where the words of a free answer may come from; with context alone no word can be invented. "
         "Unset: everywhere.",
-        examples=[["context"]],
-    )
-    contiguous: bool = Field(
-        default=False, description="Whether the answer is to be one contiguous quotation of the context."
-    )
-    all: bool = Field(
-        default=False, description="Whether every place of the context that answers is wanted; see `places`."
-    )
-    alternatives: int = Field(
-        default=0,
-        description=f"How many of the next best quotations are wanted, 0 to {MOST_ALTERNATIVES}; there may be fewer.",
-        examples=[3],
-    )
-    explain: bool = Field(
-        default=False, description="Whether the response is to say what each step looked at; see `steps`."
-    )
-    parse: ParseName | None = Field(
+        ["context"],
         default=None,
-        description='What a free answer is to be read as: "sql", a query of WikiSQL, or "dialogue_state", a change of '
-        "state of WOZ; see `parsed`.",
-        examples=["sql"],
     )
-    min_probability: float | None = Field(
-        default=None, description="Below this, 0 to 1, there is no answer: answered is false.", examples=[0.5]
+    contiguous: bool = described("Whether the answer is to be one contiguous quotation of the context.", default=False)
+    all: bool = described("Whether every place of the context that answers is wanted; see `places`.", default=False)
+    alternatives: int = described(
+        f"How many of the next best quotations are wanted, 0 to {MOST_ALTERNATIVES}; there may be fewer.", 3, default=0
+    )
+    explain: bool = described("Whether the response is to say what each step looked at; see `steps`.", default=False)
+    parse: ParseName | None = described(
+        'What a free answer is to be read as: "sql", a query of WikiSQL, or "dialogue_state", a change of '
+        "state of WOZ; see `parsed`.",
+        "sql",
+        default=None,
+    )
+    min_probability: float | None = described(
+        "Below this, 0 to 1, there is no answer: answered is false.", 0.5, default=None
     )
 
-    context: str = Field(description="The text that the question is about.", examples=["The tower is 330 m tall."])
-    question: str = Field(
-        description="The question, in natural language. It is also the task.", examples=["How tall is the tower?"]
+    context: str = described("The text that the question is about.", "The tower is 330 m tall.")
+    question: str = described("The question, in natural language. It is also the task.", "How tall is the tower?")
+    max_answer_tokens: int | None = described(
+        "Most tokens the answer may have. Unset: the server's limit.", 20, default=None
     )
-    max_answer_tokens: int | None = Field(
-        default=None, description="Most tokens the answer may have. Unset: the server's limit.", examples=[20]
-    )
-    timeout_ms: int | None = Field(
+    timeout_ms: int | None = described(
+        "Milliseconds until the answer is of no use. Unset or above the server's limit: that limit.",
+        2000,
         default=None,
         ge=1,
-        description="Milliseconds until the answer is of no use. Unset or above the server's limit: that limit.",
-        examples=[2000],
     )
-    model: str | None = Field(
-        default=None,
-        description="Name of the model that is to answer, of several; GET /v1/models lists them. Unset, empty or "
+    model: str | None = described(
+        "Name of the model that is to answer, of several; GET /v1/models lists them. Unset, empty or "
         "`default`: the server chooses.",
-        examples=["default"],
+        "default",
+        default=None,
     )
-    citations: bool = Field(
-        default=False, description="Whether the response is to have `citations` in the shape of Anthropic's."
+    citations: bool = described(
+        "Whether the response is to have `citations` in the shape of Anthropic's.", default=False
     )
-    stream: bool = Field(
-        default=False,
-        description="Whether the answer is to come word by word, as server-sent events: `word` for each word as soon "
+    stream: bool = described(
+        "Whether the answer is to come word by word, as server-sent events: `word` for each word as soon "
         "as it is decided, then `answer` with the whole, or `error`.",
+        default=False,
     )
 
     _adapter: Adapter | None = PrivateAttr(None)
@@ -215,7 +202,6 @@ class Question(BaseModel):
 
 
 def _estimate(text: str) -> int:
-    """Return about how many words a text has, by its beginning."""
     sample = text[:_SAMPLE]
     return round(measure(sample).num_tokens * len(text) / max(1, len(sample)))
 
@@ -242,7 +228,6 @@ def json_body(schema: Any, **example: Any) -> dict[str, Any]:
 
 
 def read_object(body: bytes, *, allow_inf_nan: bool = True) -> dict[str, Any]:
-    """Return the JSON object that a body is, or raise ``InputError``."""
     try:
         document = from_json(body, allow_inf_nan=allow_inf_nan)
     except ValueError as error:
@@ -306,7 +291,6 @@ def _is_place(part: int | str) -> bool:
 
 
 def _path(place: Sequence[int | str]) -> str:
-    """Return a place in a document as it is written, ``choices[0].label``; without names that nobody would read."""
     path = ""
     for part in place:
         if isinstance(part, int):

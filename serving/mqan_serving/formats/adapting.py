@@ -85,7 +85,6 @@ class Asked:
 
 
 def refuse(code: str, place: Place, message: str, hint: str = "") -> PlacedError:
-    """Return the error that refuses what is at a place of a document."""
     return PlacedError(code, place, message, hint or ERRORS[code].hint)
 
 
@@ -95,7 +94,6 @@ def problem(code: str, message: str, *place: str) -> PydanticCustomError:
 
 
 def read_object(body: bytes) -> Any:
-    """Parse JSON, or raise ``PlacedError``."""
     try:
         return from_json(body, allow_inf_nan=False)
     except ValueError as error:
@@ -139,7 +137,6 @@ def sized(
 
 
 def as_text(value: Any) -> str:
-    """Return a string as it is, an object or array as one line of JSON, its keys in the caller's order."""
     if isinstance(value, str):
         return value
     if not isinstance(value, dict | list):
@@ -159,11 +156,7 @@ Text = Annotated[str, BeforeValidator(as_text)]
 
 
 def name_in(document: Any, models: Models) -> str | None:
-    """Return the name of the model that a document asks for; none where that is one of the names for the default.
-
-    Raises:
-        PlacedError: it asks for one that is not served.
-    """
+    """Return the model that a document asks for, None for the default; raise ``PlacedError`` if it is not served."""
     given = document.get("model") if isinstance(document, dict) else None
     if not isinstance(given, str) or (given not in models.catalog.entries and models.is_alias(given)):
         return None

@@ -157,7 +157,6 @@ def _read_options(criteria: Mapping[str, str]) -> tuple[list[ChoiceField], list[
 
 
 def _as_yes_no(labels: list[str]) -> list[str]:
-    """Return labels; those of a question of yes or no as all other types name them, so that all are answered alike."""
     said = {"true": "yes", "false": "no"}
     folded = [label.strip().casefold() for label in labels]
     return [said.get(label, label) for label in folded] if len(labels) == 2 and is_yes_no(labels) else labels
@@ -170,7 +169,6 @@ def respond_systemone(asked: Sequence[Asked], answers: Sequence[Answer], model: 
 
 
 def _labelled(asked: Sequence[Asked], answers: Sequence[Answer]) -> list[tuple[Asked, Answer]]:
-    """Return questions with their answers; what an adapter has answered has its labels as values."""
     rows = []
     for one, answer in zip(asked, answers, strict=True):
         values = one.values
@@ -185,7 +183,6 @@ def _labelled(asked: Sequence[Asked], answers: Sequence[Answer]) -> list[tuple[A
 
 
 def _decided(asked: Asked, found: Sequence[float]) -> dict[str, Any]:
-    """Return what both formats say alike of an answer: the choice or the score, and how sure it is."""
     if asked.kind == "choice":
         likeliest = max(range(len(found)), key=lambda i: found[i])
         return {"choice": asked.values[likeliest], "confidence": choice_confidence(found)}
@@ -207,10 +204,7 @@ def _describe_systemone(asked: Asked, answer: Answer) -> dict[str, Any]:
 
 
 def list_models(served: Sequence[tuple[str, str]], *, is_jev: bool = True) -> dict[str, Any]:
-    """Return the list of models by name and version, for TypeSafe's clients and OpenAI's at once.
-
-    ``is_jev``: with TypeSafe's own name.
-    """
+    """Return the list of models for the clients of TypeSafe (``is_jev``: with its own name) and OpenAI's at once."""
     rows = [
         {"name": name, "description": f"mqan {version}", "release_date": RELEASED}
         for name, version in (*served, *([(JEV, served[0][1])] if is_jev else []))
@@ -338,7 +332,6 @@ def _ask(context: str, row: _Predicate | _Choice | _Score, place: Place) -> Aske
 
 
 def _label_of(value: str | bool, others: Set[str]) -> str:
-    """Return the label that the model reads; for true and false one that is not among the strings, case folded."""
     if isinstance(value, str):
         return value
     labels = ("yes", "true") if value else ("no", "false")
@@ -394,7 +387,6 @@ def expected(probabilities: Sequence[float]) -> float:
 
 
 def _count_tokens(rows: Sequence[tuple[Asked, Answer]]) -> int:
-    """Return how many words were read: the text once, and each question with its choices."""
     texts = [rows[0][0].question.context]
     for one, answer in rows:
         texts += [one.question.question, *(one.question.labels or [choice.label for choice in answer.choices])]

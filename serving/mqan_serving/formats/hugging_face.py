@@ -183,7 +183,6 @@ def question_of(template: str) -> str:
 
 
 def respond_labels(asked: Sequence[Asked], answers: Sequence[Answer], model: str) -> Found:
-    """Return for each text its labels and their scores, the highest first, as transformers' pipeline does."""
     found = []
     for one, answer in zip(asked, answers, strict=True):
         pairs = zip([choice.label for choice in answer.choices], shares(answer), strict=True)

@@ -21,10 +21,9 @@ from mqan_serving.contract.model import Model
 from mqan_serving.contract.questions import Question
 from mqan_serving.observability.log_writer import WRITER
 from mqan_serving.observability.metrics import CANCELLED, OK, Metrics
-from mqan_serving.service.answer_service import Service
+from mqan_serving.service.answer_service import Service, Streamed
 from mqan_serving.service.many import Outcome, answer_texts
 from mqan_serving.service.models import Lease, Models
-from mqan_serving.service.streaming import Streamed, stream_answer
 from mqan_serving.service.timeline import Timeline
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
@@ -54,8 +53,6 @@ def set_up_logs(level: str) -> None:
 
 
 class _Lines:
-    """The stream that structlog writes lines to."""
-
     def msg(self, line: str) -> None:
         WRITER.write(line)
 
@@ -78,7 +75,6 @@ def log(event: str, *, level: str = "info", **values: Any) -> None:
 
 
 def choose_request_id(given: str | None) -> str:
-    """Return the caller's request id if it is harmless, else a new one."""
     if given is not None and _REQUEST_ID.fullmatch(given):
         return given
     return secrets.token_hex(8)
@@ -240,7 +236,7 @@ async def stream_and_log(models: Models, question: Question, log: RequestLog) ->
     """Yield the words of an answer, then the whole, by the model that the question is for."""
     async with (
         using(models, question.model, log, question.timeout_ms) as service,
-        aclosing(stream_answer(service, question, log.timeline)) as parts,
+        aclosing(service.stream(question, log.timeline)) as parts,
     ):
         async for part in parts:
             yield part

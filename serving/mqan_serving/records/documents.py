@@ -6,13 +6,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import Field
-
 from mqan_serving.contract.answers import quotation_document
 from mqan_serving.contract.calls import MOST_IN_ALL, MOST_QUESTIONS, MOST_TEXTS
 from mqan_serving.contract.documents import QuotationDocument
 from mqan_serving.contract.errors import AnsweringError
-from mqan_serving.contract.model import Document, ItemErrorDocument, ModelVersionDocument, Named, version_of
+from mqan_serving.contract.model import Document, ItemErrorDocument, ModelVersionDocument, Named, described, version_of
 from mqan_serving.contract.questions import json_body, question_schema
 from mqan_serving.records.filling import FilledField, Record
 
@@ -20,66 +18,59 @@ from mqan_serving.records.filling import FilledField, Record
 class NormalizedDocument(Document):
     """What a library made of a quotation."""
 
-    library: str = Field(description="Which one: price-parser or python-dateutil.", examples=["price-parser"])
-    amount: float | None = Field(description="The number; null of a date or time.", examples=[476.0])
-    currency: str | None = Field(
-        description="Of an amount of money, as the text has it; null where it names none.", examples=["EUR"]
-    )
-    iso: str | None = Field(description="A date or time as ISO 8601 has it; null of a number.", examples=["2024-06-02"])
+    library: str = described("Which one: price-parser or python-dateutil.", "price-parser")
+    amount: float | None = described("The number; null of a date or time.", 476.0)
+    currency: str | None = described("Of an amount of money, as the text has it; null where it names none.", "EUR")
+    iso: str | None = described("A date or time as ISO 8601 has it; null of a number.", "2024-06-02")
 
 
 class FieldDocument(Document):
     """A field of a record, and what the text says of it."""
 
-    value: Any = Field(
-        description="As the record has it; null where there is none, and an empty list of an array.", examples=[476.0]
-    )
-    text: str = Field(
-        description="The quotation, or the label; also where it has no value of the field's type, as `reason` says. "
+    value: Any = described("As the record has it; null where there is none, and an empty list of an array.", 476.0)
+    text: str = described(
+        "The quotation, or the label; also where it has no value of the field's type, as `reason` says. "
         "Empty where the text has none.",
-        examples=["476.00 EUR"],
+        "476.00 EUR",
     )
-    spans: list[QuotationDocument] = Field(
-        description="Where the quotation is; of an array of strings each place; of labels and of yes and no the "
+    spans: list[QuotationDocument] = described(
+        "Where the quotation is; of an array of strings each place; of labels and of yes and no the "
         "words that decide for them."
     )
-    answered: bool = Field(description="Whether there is a value.")
-    probability: float = Field(
-        description="How sure the model is of the quotation, the label or list of labels, or that the text has none.",
-        examples=[0.98],
+    answered: bool = described("Whether there is a value.")
+    probability: float = described(
+        "How sure the model is of the quotation, the label or list of labels, or that the text has none.", 0.98
     )
-    question: str = Field(description="What was asked.", examples=["What is the total?"])
-    normalized: NormalizedDocument | None = Field(
-        description="What a library made of the quotation; null of types that none is asked for."
+    question: str = described("What was asked.", "What is the total?")
+    normalized: NormalizedDocument | None = described(
+        "What a library made of the quotation; null of types that none is asked for."
     )
-    reason: str | None = Field(
-        description="Why there is no value; null where there is one.", examples=["The quotation does not say the year."]
+    reason: str | None = described(
+        "Why there is no value; null where there is one.", "The quotation does not say the year."
     )
 
 
 class RecordDocument(Document):
     """A record of a text."""
 
-    record: dict[str, Any] = Field(
-        description="The record, as its schema has it. A field without a value is null where the schema allows that, "
+    record: dict[str, Any] = described(
+        "The record, as its schema has it. A field without a value is null where the schema allows that, "
         "an empty list where it is an array, and left out otherwise.",
-        examples=[{"total": 476.0, "due": "2024-06-02"}],
+        {"total": 476.0, "due": "2024-06-02"},
     )
-    missing: list[str] = Field(description="Names of the fields without a value.", examples=[["order"]])
-    fields: dict[str, FieldDocument] = Field(
-        description="Each field of the schema by its name, in the schema's order.",
-    )
+    missing: list[str] = described("Names of the fields without a value.", ["order"])
+    fields: dict[str, FieldDocument] = described("Each field of the schema by its name, in the schema's order.")
     model: ModelVersionDocument
 
 
 class TextRecordDocument(Document):
     """The record of one text of many, or the error that says why there is none."""
 
-    id: str | None = Field(description="The text's id, where it has one.", examples=["mail-17"])
-    record: dict[str, Any] | None = Field(description="As of one text; null where there is an error.")
-    missing: list[str] | None = Field(description="Names of the fields without a value.")
-    fields: dict[str, FieldDocument] | None = Field(description="Each field of the schema by its name.")
-    error: ItemErrorDocument | None = Field(description="Null where there is a record.")
+    id: str | None = described("The text's id, where it has one.", "mail-17")
+    record: dict[str, Any] | None = described("As of one text; null where there is an error.")
+    missing: list[str] | None = described("Names of the fields without a value.")
+    fields: dict[str, FieldDocument] | None = described("Each field of the schema by its name.")
+    error: ItemErrorDocument | None = described("Null where there is a record.")
 
 
 class RecordsDocument(Document):

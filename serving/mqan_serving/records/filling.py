@@ -76,11 +76,7 @@ class Record:
 
 
 def parse_records(body: bytes) -> tuple[list[RecordRequest], list[str | None] | None]:
-    """Read a request from JSON, or raise ``InputError``.
-
-    Returns:
-        What is asked about each text, and the texts' ids; None instead of ids where one text stands for itself.
-    """
+    """Return what is asked about each text, and the texts' ids; None for those where one text stands for itself."""
     document = read_object(body, allow_inf_nan=False)
     name = "texts" if "texts" in document else "context"
     check_names(document, {name, *_OF_CALL})
@@ -98,7 +94,6 @@ def parse_records(body: bytes) -> tuple[list[RecordRequest], list[str | None] | 
 
 
 def _text_of(row: Any, where: str) -> tuple[str | None, str]:
-    """Return the id and the text of an entry: a string, or an object where it is one of several."""
     text_id, text, field = None, row, "context" if where == "context" else "texts"
     if isinstance(row, dict) and field == "texts":
         check_names(row, {"id", "context"}, f"{where}.")
@@ -111,7 +106,6 @@ def _text_of(row: Any, where: str) -> tuple[str | None, str]:
 
 
 def parse_schema(text: str) -> tuple[RecordField, ...]:
-    """Read a schema from JSON, or raise ``InputError``."""
     try:
         schema = from_json(text, allow_inf_nan=False)
     except ValueError as error:
@@ -121,7 +115,6 @@ def parse_schema(text: str) -> tuple[RecordField, ...]:
 
 
 async def fill_record(request: RecordRequest, service: Service, answer: Answering) -> Record:
-    """Fill a record by the answers to the questions of all its fields; an error names the field."""
     [record] = await fill_records([request], service, answer)
     if isinstance(record, AnsweringError):
         raise record
@@ -201,7 +194,6 @@ def _ask(request: RecordRequest, field: RecordField) -> Question:
 
 
 def _refused(field: RecordField, failure: Failure) -> AnsweringError:
-    """Return why there is no record: with the name of a field where the reason is in what is asked, not in the text."""
     if failure.field is None or failure.field == "context":
         return AnsweringError(failure, ("context",) if failure.field else ())
     named = replace(failure, message=f"{shown_name(field.name)} cannot be asked for: {failure.message}")

@@ -113,7 +113,6 @@ def _with_colon(found: re.Match[str]) -> str:
 
 
 def _without_offset(text: str) -> str:
-    """Return a text without the offset of its time zone, where it is one and not the end of a range."""
     iso = _ISO_WITH_SPACE.fullmatch(text)
     if iso:
         start, end = (int(hour) * 60 + int(minute or 0) for hour, minute in ((iso[2], iso[3]), (iso[4], iso[5])))
@@ -133,10 +132,7 @@ def _check_one_time(text: str) -> None:
 
 
 def _orders(text: str) -> tuple[_Order, ...]:
-    """Return in which order day, month and year may stand.
-
-    The first number shows it, whatever words stand in front of it.
-    """
+    """Return in which order day, month and year may stand, as the first number shows."""
     first = re.search(r"\d", text)
     if first and _YEAR_FIRST.match(text, first.start()):
         return (_MONTH_FIRST,)

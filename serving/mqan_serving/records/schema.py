@@ -74,8 +74,6 @@ _OF_ROOT: Final = _NOTES - {"ask"} | {
 
 @dataclass(frozen=True, slots=True)
 class RecordField:
-    """A field of a record."""
-
     name: str
     kind: Kind
     question: str
@@ -224,7 +222,6 @@ def _of_items(where: str, item: Mapping[str, Any], *, is_nullable: bool) -> tupl
 
 
 def _options(where: str, found: Mapping[str, Any], *, is_nullable: bool) -> dict[str, Any]:
-    """Return the values of an enum by the labels that stand for them; null is not one of them."""
     if "enum" in found and "const" in found:
         raise _refuse(where, "has both an enum and a const; give one of them")
     values = found["enum"] if "enum" in found else [found["const"]]

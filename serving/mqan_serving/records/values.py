@@ -82,13 +82,9 @@ def is_of_kind(kind: Kind, quotation: str, after: str = "") -> bool:
 
 
 def read_value(kind: Kind, quotation: str, before: str = "", after: str = "", knows: Knows = str.isascii) -> Value:
-    """Return the value of a quotation that is none of a choice.
+    """Return the value of a quotation that is none of a choice, or raise ``NoValueError``.
 
-    With it come up to ``NEAR_CHARS`` characters before and after it, and what says whether a word, in lower case, is
-    one of the text's language.
-
-    Raises:
-        NoValueError: it has none of this kind, or may have several.
+    ``before`` and ``after`` have up to ``NEAR_CHARS`` characters; ``knows`` says whether a word is one of the language.
     """
     if kind in (Kind.TEXT, Kind.TEXTS):
         return Value(quotation)

@@ -19,7 +19,7 @@ from mqan_serving.contract.answers import document_of, word_document
 from mqan_serving.contract.errors import describe
 from mqan_serving.observability.logs import RequestLog
 from mqan_serving.rest.gateway import failure_body
-from mqan_serving.service.streaming import Streamed
+from mqan_serving.service.answer_service import Streamed
 
 MEDIA_TYPE: Final = "text/event-stream"
 # What lies between server and client is to hand each event on as it comes; the second is nginx's.

@@ -14,7 +14,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mqan_serving.contract.errors import Failure, ServingError, describe, refuse
-from mqan_serving.formats.error_bodies import body_of
+from mqan_serving.formats.foreign import body_of
 from mqan_serving.keys import ApiKeys
 from mqan_serving.observability.logs import MODEL, RequestLog, choose_request_id
 from mqan_serving.observability.metrics import CANCELLED, METHODS, OK, Metrics
@@ -123,7 +123,6 @@ class Gateway:
             log.count()
 
     def _method_of(self, path: str) -> str:
-        """Return what requests to a path are counted as: the name of its route, which is that in gRPC."""
         for route in self.routes:
             if isinstance(route, Route) and route.path_regex.match(path):
                 return route.name if route.name in METHODS else "other"
@@ -189,8 +188,6 @@ def is_allowed_host(given: str, allowed: tuple[str, ...]) -> bool:
 
 
 class _Held:
-    """The bytes of incomplete bodies that are held at once."""
-
     def __init__(self, most: int) -> None:
         self._most = most
         self._number = 0
@@ -215,7 +212,6 @@ class _Body:
         self._is_whole = False
 
     async def receive(self) -> Message:
-        """Return the next message; refuse one that does not come in time or that there is no room for."""
         if self._is_whole:
             return await self._receive()
         try:
@@ -232,6 +228,5 @@ class _Body:
         return message
 
     def forget(self) -> None:
-        """Take it as read, or given up."""
         self._held.remove(self._num_bytes)
         self._num_bytes = 0

@@ -63,7 +63,6 @@ class BoundedProtocol(HttpToolsProtocol):
             self._deadline.cancel()
 
     def data_received(self, data: bytes) -> None:
-        """Parse data in parts, none of them larger than a head may be."""
         for begin in range(0, len(data), self._max_bytes):
             if self._is_refused:  # the peer may send on before it reads the response, but not for ever
                 self._num_bytes += len(data)
@@ -90,7 +89,6 @@ class BoundedProtocol(HttpToolsProtocol):
         self._awaits_head = True
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header; trailers are ignored."""
         if self._awaits_head:
             super().on_header(name, value)
 
@@ -139,10 +137,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 class HttpServer(uvicorn.Server):
-    """A uvicorn server that leaves signals to the process it is a part of.
-
-    ``grace_s``: how long requests in progress may take after ``should_exit`` is set.
-    """
+    """A uvicorn server inside a process, which has the signals; what is in progress may take ``grace_s`` in the end."""
 
     def __init__(self, app: ASGIApp, settings: Settings, metrics: Metrics, grace_s: float) -> None:
         protocol: Any = partial(BoundedProtocol, settings, partial(refuse_unread, metrics=metrics))
@@ -168,7 +163,6 @@ class HttpServer(uvicorn.Server):
             await asyncio.sleep(0.005)
 
     async def close(self) -> None:
-        """Finish what is in progress."""
         self.should_exit = True
         if self._serving is not None:
             await self._serving

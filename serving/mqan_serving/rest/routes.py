@@ -85,7 +85,6 @@ def create_rest_app(
     *,
     echoes_request_id: bool = True,
 ) -> FastAPI:
-    """Create the REST application; the models may come later than its routes."""
     app = _create_app(settings, keys, metrics, echoes_request_id=echoes_request_id)
     # Does nothing but tell the documentation where to put a key.
     dependencies = [Security(HTTPBearer(auto_error=False))] if settings.api_key_file else []

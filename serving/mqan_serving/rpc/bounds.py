@@ -33,10 +33,7 @@ def waiting_options(number: int) -> Options:
 
 
 def bound_servers_of_ray(number: int = _LEAST_CALLS) -> None:
-    """Let so many calls wait in the gRPC servers that Ray Serve is going to make in this process.
-
-    Responses may have any size: Ray would bound them as it does requests, and many answers can be more than that.
-    """
+    """Let so many calls wait in the servers that Ray Serve makes here, and responses have any size."""
     from ray.serve._private.constants import DEFAULT_GRPC_SERVER_OPTIONS
 
     others = [option for option in DEFAULT_GRPC_SERVER_OPTIONS if option[0] != _SENT]
@@ -44,7 +41,6 @@ def bound_servers_of_ray(number: int = _LEAST_CALLS) -> None:
 
 
 def server_options(settings: Settings) -> Options:
-    """Return options for a server whose peers are callers."""
     return [
         *waiting_options(max_calls(settings)),
         # Calls that were reset count until they have been taken from those that wait. More are refused, which costs

@@ -121,7 +121,7 @@ class RpcGuard:
 def sparing(call: Callable[..., Any]) -> Callable[..., Any]:
     """Let a call whose caller has gone end without a response: grpc.aio never frees one that it cannot send.
 
-    (https://github.com/grpc/grpc/issues/43360)
+    https://github.com/grpc/grpc/issues/43360
     """
 
     @wraps(call)
@@ -156,7 +156,6 @@ def _note_cancelled(log: RequestLog, context: Context) -> None:
 
 
 def _fail(error: Exception, log: RequestLog, context: Context) -> None:
-    """Log an error, and let the call end with its status."""
     log.log_failure(error)
     failure = describe(error)
     context.set_code(grpc.StatusCode[failure.kind.grpc])
@@ -179,16 +178,12 @@ def _first(metadata: list[tuple[str, Any]], key: str) -> str | None:
 
 
 def remaining_s_of(context: Context) -> float | None:
-    """Return the seconds until the caller's deadline, 0 after it; None without one.
-
-    Ray Serve does not tell it, but cancels the call when it has passed, which has the same effect.
-    """
+    """Return the seconds until the caller's deadline; None without one, and on Ray, which cancels the call then."""
     time_remaining = getattr(context, "time_remaining", None)
     return None if time_remaining is None else time_remaining()
 
 
 def parse_message(message_type: Callable[[], MessageT], content: bytes) -> MessageT:
-    """Read a message of the contract, or raise ``InputError``."""
     message = message_type()
     try:
         message.ParseFromString(content)

@@ -48,7 +48,6 @@ def call_document(request: answer_pb2.AnswerManyRequest, remaining_s: float | No
 
 
 def _fields_of(message: Message) -> dict[str, Any]:
-    """Return the fields of a message that are set as those of a document."""
     set_fields = message.ListFields()
     check_lists({field.name: len(value) for field, value in set_fields if field.is_repeated})
     fields: dict[str, Any] = {}
@@ -96,7 +95,6 @@ def word_response(document: dict[str, Any]) -> answer_pb2.AnswerStreamResponse:
 
 
 def record_response(document: dict[str, Any]) -> answer_pb2.FillRecordResponse:
-    """Return the response of a record's document: values are JSON there."""
     fields = [
         {**_message(field), "name": name, "value": to_json(field["value"]).decode()}
         for name, field in document["fields"].items()
@@ -123,7 +121,6 @@ def _answer(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _message(document: Any) -> Any:
-    """Return a document as what a message is made from."""
     if isinstance(document, list):
         return [_message(part) for part in document]
     if not isinstance(document, dict):

@@ -121,8 +121,6 @@ class QuestionAnsweringMethods:
         return await self._guard.run("GetModel", run, answer_pb2.GetModelResponse, grpc_context)
 
     async def Check(self, message: bytes, grpc_context: Context) -> health_pb2.HealthCheckResponse:
-        """Say whether requests should be sent here, for the whole server or for the service by its name."""
-
         async def run(_: RequestLog) -> health_pb2.HealthCheckResponse:
             name = parse_message(health_pb2.HealthCheckRequest, message).service
             if name not in ("", SERVICE_NAME):

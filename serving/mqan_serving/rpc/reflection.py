@@ -25,7 +25,6 @@ def add_reflection(services: Sequence[str], server: grpc.aio.Server) -> None:
 
 
 def _describe_v1() -> None:
-    """Add the description of v1, made of that of v1alpha, to those that reflection reads."""
     pool = descriptor_pool.Default()
     try:
         pool.FindFileContainingSymbol(V1)

@@ -18,10 +18,7 @@ class _Read:
 
 
 class Adapters:
-    """The adapters of a folder, of one bundle; none without a folder.
-
-    A file that is removed is known no more; one that cannot be used says why whenever it is asked for.
-    """
+    """The adapters of a folder, of one bundle; a file that is removed is known no more."""
 
     def __init__(self, folder: Path | None, bundle: str, width: int) -> None:
         if folder is not None and not folder.is_dir():
@@ -30,11 +27,7 @@ class Adapters:
         self._read: dict[str, _Read] = {}
 
     def adapt(self, question: Question) -> Question:
-        """Return a question with the labels of its adapter; one that names none as it is.
-
-        Raises:
-            InputError: there is no such adapter, or it cannot be used.
-        """
+        """Return a question with the labels of its adapter, if it names one, or raise ``InputError``."""
         if not isinstance(question.choices, AdapterField):
             return question
         adapter = self.named(question.choices.adapter)
@@ -50,7 +43,6 @@ class Adapters:
         return adapted
 
     def named(self, name: str) -> Adapter:
-        """Return an adapter, or raise ``InputError``."""
         read = self._look(name)
         if read is None:
             known = ", ".join(self._names()) or "none"
@@ -61,7 +53,6 @@ class Adapters:
         return read.found
 
     def documents(self) -> list[dict[str, Any]]:
-        """Return the document of ``AdapterDocument`` of each adapter that can be used."""
         found = [(name, read.found) for name in self._names() if (read := self._look(name)) is not None]
         return [
             {

@@ -1,17 +1,24 @@
-"""Who is inside the server: how many and how much to read at most, and since when."""
+"""Who is inside the server: how many and how much to read at most, since when, and whose long text is read next."""
 
 import asyncio
+import itertools
 import math
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from queue import PriorityQueue
+from typing import Any, TypeVar
 
 from mqan_serving.contract.errors import ServingError
 
 _RETRY_AFTER_S = 1
 _MEASURED = 32  # readings that are remembered
 _LEAST_MEASURED = 256  # pieces of one that says how fast more are read
+_S_PER_CHAR = 1e-5  # by which a text's turn comes later: 10 s for 1 MiB, which takes 0.1 s to read
+
+ResultT = TypeVar("ResultT")
 
 
 class Pace:
@@ -22,7 +29,6 @@ class Pace:
         self._measured: deque[float] = deque(maxlen=_MEASURED)
 
     def note(self, num_pieces: int, seconds: float) -> None:
-        """Take a reading into account, from any thread."""
         if num_pieces >= _LEAST_MEASURED and seconds > 0:
             self._measured.append(num_pieces / seconds)
 
@@ -44,7 +50,6 @@ class Admission:
 
     @property
     def num_requests(self) -> int:
-        """Requests inside."""
         return len(self._begun)
 
     @property
@@ -91,3 +96,35 @@ class Admission:
             if not turn.done():
                 turn.set_result(None)
                 return
+
+
+class FairReader:
+    """Reads texts on a thread of its own, the shorter ones first.
+
+    A text's turn is by when it came and how long it is. A flood of texts of the largest size so holds up an ordinary
+    long one for as long as one of them takes; and since a text that comes much later never goes first, however short,
+    each has its turn in the end.
+    """
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="mqan-reader")
+        self._waiting: PriorityQueue[tuple[float, int, Future[Any], Callable[[], Any]]] = PriorityQueue()
+        self._numbers = itertools.count()
+
+    async def read(self, num_chars: int, call: Callable[[], ResultT]) -> ResultT:
+        """Return what a call returns that reads so many characters; who is cancelled before its turn costs nothing."""
+        done: Future[ResultT] = Future()
+        self._waiting.put((time.monotonic() + num_chars * _S_PER_CHAR, next(self._numbers), done, call))
+        self._thread.submit(self._read_next)
+        return await asyncio.wrap_future(done)
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _read_next(self) -> None:
+        *_, done, call = self._waiting.get()
+        if done.set_running_or_notify_cancel():
+            try:
+                done.set_result(call())
+            except BaseException as error:
+                done.set_exception(error)

@@ -2,13 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mqan_core.answer.types import Answer
+from mqan_core.answer.streaming import StreamedWord, WordStream
+from mqan_core.answer.types import Answer, AnswerToken
 from mqan_core.bundle import Bundle, read_verified
 from mqan_core.forms.parsed import parse_answer
 from mqan_core.manifest import MODEL_CARD
@@ -18,15 +19,13 @@ from mqan_serving.contract.errors import ServingError, refuse
 from mqan_serving.contract.model import LimitsDocument, Model, ScoreDocument
 from mqan_serving.contract.questions import ParseName, Question
 from mqan_serving.service.adapters import Adapters
-from mqan_serving.service.admission import Admission, Pace
+from mqan_serving.service.admission import Admission, FairReader, Pace
 from mqan_serving.service.batching import Batcher
-from mqan_serving.service.health import Health
+from mqan_serving.service.health import Health, Watch
 from mqan_serving.service.meter import Meter
-from mqan_serving.service.reading import FairReader
 from mqan_serving.service.timeline import Timeline
 from mqan_serving.service.validation import Validator
 from mqan_serving.service.waiting import Tell
-from mqan_serving.service.watch import Watch
 from mqan_serving.settings import Settings
 
 if TYPE_CHECKING:  # it loads onnxruntime
@@ -38,12 +37,11 @@ _FAILED = "The server has failed and is about to be replaced."
 _WORDS_MEASURED, _TIMES_MEASURED = 300, 2  # of the text whose reading shows the pace
 _OBSERVE_PERIOD_S = 0.5  # metrics are read every few seconds
 
+Streamed = StreamedWord | Answer
+
 
 class Service:
-    """Answers questions with one engine, which nobody else may use.
-
-    ``name`` is the model's where it is not its own; ``reader`` reads the texts of several services.
-    """
+    """Answers questions with one engine, which nobody else may use; ``reader`` reads the texts of several services."""
 
     def __init__(
         self,
@@ -113,7 +111,6 @@ class Service:
 
     @property
     def num_requests(self) -> int:
-        """Requests inside the service."""
         return self._admission.num_requests
 
     @property
@@ -149,7 +146,6 @@ class Service:
             self._num_calls -= 1
 
     async def wait_for_place(self, question: Question) -> None:
-        """Return when there may be room for a question."""
         await self._admission.wait(question.num_pieces)
 
     def check_work(self, num_pieces: int, timeout_s: float) -> None:
@@ -164,7 +160,6 @@ class Service:
             raise refuse("request_too_large", "body", message, "Send fewer texts, questions or labels in a call.")
 
     def read_card(self) -> bytes:
-        """Return the card of the model, in Markdown."""
         bundle = self._engine.bundle
         return read_verified(bundle.folder, MODEL_CARD, bundle.manifest.files[MODEL_CARD])
 
@@ -211,19 +206,38 @@ class Service:
             return answer
         return await asyncio.to_thread(self._parse, question.parse, answer, question)
 
+    async def stream(self, question: Question, timeline: Timeline) -> AsyncGenerator[Streamed, None]:
+        """Yield the words of an answer as soon as they are decided, then the whole answer, whose tokens they are.
+
+        A caller that goes away closes this generator or cancels its task, which frees the question's place at once.
+        What the caller has not taken yet is kept, so that nobody waits for a slow one; an answer has few words.
+        """
+        decided: asyncio.Queue[Sequence[AnswerToken] | None] = asyncio.Queue()
+        answering = asyncio.create_task(self.answer(question, timeline, tell=decided.put_nowait))
+
+        def end(task: "asyncio.Task[Answer]") -> None:
+            if not task.cancelled():
+                task.exception()  # looked at also where nobody waits for it any more
+            decided.put_nowait(None)
+
+        answering.add_done_callback(end)
+        words = WordStream(question.context, question.question)
+        try:
+            while (tokens := await decided.get()) is not None:
+                for word in words.add(tokens):
+                    yield word
+            answer = await answering
+            for word in words.end(answer):
+                yield word
+            yield answer
+        finally:
+            answering.cancel()
+
     def check_live(self) -> None:
-        """Raise ``ServingError`` if the process has failed."""
         if not self.health.is_live:
             raise ServingError("unavailable", _FAILED)
 
-    def check_ready(self) -> None:
-        """Raise ``ServingError`` if requests should not be sent here; it says why."""
-        reason = self.why_not_ready
-        if reason is not None:
-            raise ServingError("unavailable", reason, retry_after_s=_RETRY_AFTER_S)
-
     def check_open(self) -> None:
-        """Raise ``ServingError`` if the server is starting, draining or has failed."""
         if not self.health.is_ready:
             message = f"The server is {self.health.state}."
             raise ServingError("unavailable", message, retry_after_s=_RETRY_AFTER_S)
@@ -235,14 +249,12 @@ class Service:
         self.check_live()
 
     def timeout_s_of(self, question: Question) -> float:
-        """Return how long a question may take: its own limit or the server's, whichever is less."""
         if question.timeout_ms is None:
             return self._timeout_s
         # a number of any length, which may be more than a float holds: compared before it is divided
         return min(self._timeout_s * 1000, question.timeout_ms) / 1000
 
     async def close(self) -> None:
-        """Stop for good."""
         self.health.set_draining()
         if self._observer is not None:
             self._observer.cancel()
@@ -283,11 +295,7 @@ async def open_service(
     name: str | None = None,
     reader: FairReader | None = None,
 ) -> Service:
-    """Open a bundle on a thread that will run it, answer once, and return the service that is then ready.
-
-    Raises:
-        BundleError: the bundle is damaged or incomplete.
-    """
+    """Open a bundle on a thread that will run it, and answer once; raise ``BundleError`` where it is damaged."""
     opener = _engine_threads(1)  # captured graphs belong to the thread that made them
 
     def open_here() -> "Engine":

@@ -20,10 +20,10 @@ from mqan_core.errors import EngineFailedError
 from mqan_runtime.rows import ReadRequest
 from mqan_serving.contract.errors import ServingError
 from mqan_serving.service.admission import Pace
+from mqan_serving.service.health import Watch
 from mqan_serving.service.meter import Meter
 from mqan_serving.service.timeline import Timeline
 from mqan_serving.service.waiting import Tell, Waiting, WaitingQueue
-from mqan_serving.service.watch import Watch
 
 if TYPE_CHECKING:  # it loads onnxruntime
     from mqan_runtime.engine import Engine
@@ -36,8 +36,6 @@ _YOUNG_STEPS = 3  # small decodings that have taken more go on together: one ste
 
 @dataclass(slots=True)
 class _Reading:
-    """Requests that are encoded together."""
-
     parts: Generator[None, None, Any]
     rows: list[Waiting]
     taken_s: float = 0.0
@@ -62,7 +60,6 @@ class _Rounds:
     is_closing: bool = False
 
     def run(self) -> None:
-        """Work until there is nothing to do."""
         while not self.is_closing:
             with self.watch.over("A round of the engine"):
                 begun = time.monotonic()
@@ -79,7 +76,6 @@ class _Rounds:
                         break
 
     def _take_readings(self) -> list[_Reading]:
-        """Return what is encoded in this round: one batch of what waits, and what was left longest of the earlier."""
         self.readings = [reading for reading in self.readings if any(w.is_awaited for w in reading.rows)]
         new = self._take_some()
         earlier = [self.readings.pop(0)] if self.readings else []
@@ -98,7 +94,6 @@ class _Rounds:
         return [_Reading(self.engine.start_in_turns(requests, limits, rows), rows)]
 
     def _read_on(self, reading: _Reading) -> None:
-        """Encode up to the next pause; what has been encoded decodes."""
         rows, begun = reading.rows, time.monotonic()
         try:
             next(reading.parts)
@@ -115,7 +110,6 @@ class _Rounds:
             self.readings.append(reading)
 
     def _take_decodings(self) -> list[_Running]:
-        """Return everything that decodes, without those that nobody waits for, the small old ones together."""
         running: list[_Running] = []
         small: list[_Running] = []
         for decoding, rows in self.decodings:
@@ -209,7 +203,6 @@ class Batcher:
 
     @property
     def num_waiting(self) -> int:
-        """Requests that are not yet encoded."""
         return sum(not waiting.is_started for waiting in self._inside)
 
     @property
@@ -267,7 +260,6 @@ class Batcher:
             future.add_done_callback(self._rest)
 
     def _rest(self, future: "asyncio.Future[None]") -> None:
-        """Take back a thread that found nothing to do; something may have come since it looked."""
         rounds = self._busy.pop(future)
         if future.cancelled() or future.exception() is not None:
             self._has_failed = not self._is_closed

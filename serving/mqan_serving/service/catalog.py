@@ -83,16 +83,11 @@ def absolute(settings: Settings) -> Settings:
 
 
 def bundles_folder(settings: Settings) -> Path | None:
-    """Return the folder whose bundles are served, where the settings name one."""
     return None if settings.bundles is None or "=" in settings.bundles else Path(settings.bundles)
 
 
 def read_changes(settings: Settings) -> Changes:
-    """Return what was changed while serving, where that is kept.
-
-    Raises:
-        SettingsError: the file is malformed.
-    """
+    """Return what was changed while serving, or raise ``SettingsError`` where the file is malformed."""
     folder = bundles_folder(settings)
     try:
         content = b"{}" if folder is None else (folder / CHANGES).read_bytes()
@@ -116,11 +111,7 @@ def write_changes(settings: Settings, changes: Changes) -> None:
 
 
 def read_catalog(settings: Settings, changes: Changes) -> Catalog:
-    """Return what is served.
-
-    Raises:
-        SettingsError: a name or a folder is none, or stable or canary is not among them.
-    """
+    """Return what is served, or raise ``SettingsError``."""
     folders = _configured(settings)
     folders.update(changes.bundles)
     found = [_entry(name, folder) for name, folder in folders.items()]
@@ -154,7 +145,6 @@ def _state(path: Path) -> tuple[object, ...]:
 
 
 def _configured(settings: Settings) -> dict[str | None, Path]:
-    """Return the folders that the settings name; the name of a single bundle is its own."""
     if settings.bundles is None:
         return {None: find_bundle(settings)}
     folder = bundles_folder(settings)

@@ -39,12 +39,10 @@ class Slot:
 
     @property
     def memory(self) -> int:
-        """Bytes that it takes while it is open."""
         return MEMORY_PER_BYTE * self.entry.num_bytes
 
     @property
     def is_free(self) -> bool:
-        """Whether it is open to new requests."""
         return self.service is not None and self.leaving_since is None
 
 
@@ -63,11 +61,7 @@ class Loader:
         self._arranging: asyncio.Task[None] | None = None
 
     async def take(self, slot: Slot, timeout_s: float) -> Service:
-        """Return a model that stays open until it is released.
-
-        Raises:
-            ServingError: it does not open, or not in time.
-        """
+        """Return a model that stays open until it is released, or raise ``ServingError`` if it does not open in time."""
         if slot.is_free:
             slot.num_users += 1
         else:
@@ -79,7 +73,6 @@ class Loader:
         return slot.service
 
     def release(self, slot: Slot) -> None:
-        """Count a user out."""
         slot.num_users -= 1
         self._changed.set()
 
@@ -97,12 +90,10 @@ class Loader:
         )
 
     def keep(self, slot: Slot, service: Service) -> None:
-        """Take a service that is open as that of a slot."""
         slot.service = service
         self.opened.append(slot)
 
     def has_room(self, slot: Slot) -> bool:
-        """Return whether a model fits beside those that are used now."""
         return self._fit([slot, *(other for other in self.opened if other.num_users)])
 
     async def close(self) -> None:
@@ -191,7 +182,6 @@ class Loader:
         return next((slot for slot in others if self._fit([slot, *self.opened]) and self._fit([slot, *beside])), None)
 
     def _fit(self, slots: list[Slot]) -> bool:
-        """Return whether models may be open at once; one alone may."""
         return self.most_bytes is None or len(slots) == 1 or sum(slot.memory for slot in slots) <= self.most_bytes
 
     async def _failure_to_open(self, slot: Slot) -> ServingError | None:

@@ -34,10 +34,9 @@ class Outcome:
 
 
 async def answer_texts(service: Service, texts: Sequence[AskedText], waited_s: float = 0.0) -> list[list[Outcome]]:
-    """Answer the questions of a call side by side, in their order.
+    """Answer the questions of a call side by side, in their order; ``waited_s`` of its time have passed.
 
-    A question waits for a place rather than being refused for others of the same call. ``waited_s`` of its time have
-    passed.
+    A question waits for a place rather than being refused for others of the same call.
 
     Raises:
         InputError: there is more to read than can be in the time of the call.
@@ -50,8 +49,6 @@ async def answer_texts(service: Service, texts: Sequence[AskedText], waited_s: f
 
 
 async def _adapted(service: Service, texts: Sequence[AskedText]) -> list[AskedText]:
-    """Return the questions with the labels of their adapters, which are to be read, too."""
-
     async def adapt(item: Item) -> Item:
         if not isinstance(item.question, Question) or not isinstance(item.question.choices, AdapterField):
             return item
@@ -103,13 +100,11 @@ class _Inside:
         self._num_pieces = 0
 
     def has_room(self, question: Question) -> bool:
-        """Return whether a question may go in; one alone always may."""
         num_pieces = self._num_pieces + question.num_pieces
         is_small = self._num_questions < self._most and num_pieces <= self._most * _PIECES_SIDE_BY_SIDE
         return is_small or not self._num_questions
 
     def count(self, question: Question, number: int) -> None:
-        """Count a question in, or out by -1."""
         self._num_questions += number
         self._num_pieces += number * question.num_pieces
 
@@ -127,13 +122,7 @@ async def _check_work(service: Service, texts: Sequence[AskedText]) -> None:
 
 
 async def _answer_patiently(service: Service, question: Question, begun: float, timeline: Timeline) -> Answer:
-    """Answer a question; where there is no place for it, wait for one.
-
-    Its time, the caller's or the server's, began with the call: a response later than that would reach nobody.
-
-    Raises:
-        ServingError: its time is over, or the server does not take it.
-    """
+    """Answer a question, if need be after waiting for a place; its time began with the call."""
     timeout_s = service.timeout_s_of(question)
     end = begun + timeout_s
     late = ServingError("deadline_exceeded", f"No answer within {timeout_s:g} s.")
@@ -158,7 +147,6 @@ async def _answer_patiently(service: Service, question: Question, begun: float, 
 
 
 def answers_document(texts: Sequence[AskedText], outcomes: Sequence[Sequence[Outcome]], model: Named) -> dict[str, Any]:
-    """Return the document of ``AnswersDocument``: the response to a call."""
     return {
         "texts": [
             {

@@ -18,6 +18,7 @@ from mqan_core.bundle import verify_files
 from mqan_core.errors import BundleError, MqanError
 from mqan_serving.contract.errors import ServingError, SettingsError, refuse
 from mqan_serving.contract.model import Model
+from mqan_serving.service.admission import FairReader, ResultT
 from mqan_serving.service.answer_service import Service, open_service
 from mqan_serving.service.catalog import (
     CANARY,
@@ -35,7 +36,6 @@ from mqan_serving.service.catalog import (
 from mqan_serving.service.health import Health, State
 from mqan_serving.service.loading import RETRY_AFTER_S, Loader, Slot
 from mqan_serving.service.meter import Meter
-from mqan_serving.service.reading import FairReader, ResultT
 from mqan_serving.service.validation import check_size
 from mqan_serving.settings import Settings
 
@@ -71,11 +71,7 @@ class Models:
         return models
 
     async def start(self) -> None:
-        """Open what is asked for by default, then take requests.
-
-        Raises:
-            BundleError: a bundle is damaged or incomplete.
-        """
+        """Open what is asked for by default, then take requests."""
         self._changes = read_changes(self.settings)
         seen = signature(self.settings)
         for name in dict.fromkeys(filter(None, (self.catalog.stable, self.catalog.canary))):
@@ -95,7 +91,6 @@ class Models:
 
     @property
     def num_requests(self) -> int:
-        """Requests inside."""
         slots = {*self._slots.values(), *self.loader.opened, *self.loader.asked}
         return sum(slot.num_users + len(slot.waiting) for slot in slots)
 
@@ -109,11 +104,7 @@ class Models:
         ]
 
     def name_of(self, wanted: str | None, caller: str) -> str:
-        """Return the name of the model that a request is for; without one it may be the canary, as its caller has it.
-
-        Raises:
-            InputError: there is no such model.
-        """
+        """Return the model that a request is for: without a name it may be the canary, as its caller has it."""
         catalog = self.catalog
         if not wanted or wanted == DEFAULT:
             number = int.from_bytes(hashlib.sha256(caller.encode("utf-8", "surrogatepass")).digest()[:4])
@@ -130,12 +121,7 @@ class Models:
         return any(fnmatchcase(name, alias) for alias in self.settings.model_aliases)
 
     async def take(self, wanted: str | None, caller: str, timeout_ms: int | None = None) -> "Lease":
-        """Return a model that stays open until it is released; opening it takes from the time of the request.
-
-        Raises:
-            InputError: there is no such model.
-            ServingError: it does not open, not in time, or the server takes no requests.
-        """
+        """Return a model that stays open until it is released; opening it takes from the time of the request."""
         self.check_open()
         slot = self._slots[self.name_of(wanted, caller)]
         begun = time.monotonic()
@@ -155,7 +141,6 @@ class Models:
 
     @property
     def is_live(self) -> bool:
-        """Whether all engines work."""
         return self.health.is_live and all(service.health.is_live for service in self._services())
 
     @property
@@ -166,7 +151,6 @@ class Models:
         return next(filter(None, (service.why_not_ready for service in self._services())), None)
 
     def check_live(self) -> None:
-        """Raise ``ServingError`` if the process has failed."""
         for service in self._services():
             service.check_live()
 
@@ -176,7 +160,6 @@ class Models:
             raise ServingError("unavailable", reason, retry_after_s=RETRY_AFTER_S)
 
     def check_open(self) -> None:
-        """Raise ``ServingError`` if the server is starting, draining or has failed."""
         self.check_live()
         states = (self.health.state, *(service.health.state for service in self._services()))
         if (state := next((state for state in states if state is not State.READY), None)) is not None:
@@ -190,7 +173,6 @@ class Models:
             await asyncio.sleep(_POLL_S)
 
     async def close(self) -> None:
-        """Stop for good."""
         self.health.set_draining()
         if self._watching is not None:
             self._watching.cancel()
@@ -200,11 +182,7 @@ class Models:
     # Changes while serving.
 
     async def change(self, make: Callable[[Changes], Changes]) -> None:
-        """Change what is served, and keep the change.
-
-        Raises:
-            SettingsError: the change names a bundle or model that is none, or one that cannot be opened.
-        """
+        """Change what is served, and keep the change; raise ``SettingsError`` where it cannot be."""
         async with self._changing:
             changes = make(self._kept())
             before = self._changes
@@ -298,17 +276,11 @@ class Lease:
 
     @property
     def model(self) -> Model:
-        """The model."""
         return self.service.model
 
 
 async def open_models(settings: Settings, meter: Meter | None = None) -> Models:
-    """Open what is asked for by default, and return the models that are then ready.
-
-    Raises:
-        SettingsError: what is to be served is not there.
-        BundleError: a bundle is damaged or incomplete.
-    """
+    """Open what is asked for by default, or raise ``SettingsError`` or ``BundleError``."""
     models = Models(settings, read_catalog(settings, read_changes(settings)), meter)
     try:
         await models.start()

@@ -36,17 +36,14 @@ class Timeline:
             self._stages.append((stage, time.perf_counter_ns()))
 
     def end(self) -> None:
-        """End the last stage."""
         self._ended_ns = self._ended_ns or time.perf_counter_ns()
 
     @property
     def elapsed_s(self) -> float:
-        """Seconds since it was made."""
         return (time.perf_counter_ns() - self._begun_ns) / 1e9
 
     @property
     def seconds(self) -> dict[Stage, float]:
-        """Seconds of each stage."""
         totals: dict[Stage, float] = {}
         for stage, begun_ns, ended_ns in self._spans():
             totals[stage] = totals.get(stage, 0.0) + (ended_ns - begun_ns) / 1e9

@@ -24,7 +24,6 @@ def check_metadata(pairs: Iterable[tuple[str | bytes, str | bytes]], limit: int)
 
 
 def check_size(num_bytes: int, limit: int) -> None:
-    """Refuse a request that is too large as it was sent."""
     if num_bytes > limit:
         raise refuse("request_too_large", "body", f"The request has {num_bytes} bytes; at most {limit} are accepted.")
 
@@ -36,14 +35,7 @@ class Validator:
         self.limits = limits
 
     def read(self, question: Question, read: Callable[[str, str, Options, Check], RequestT]) -> tuple[RequestT, int]:
-        """Let an engine read a question; return its request, and the most tokens that the answer may have.
-
-        Each text is checked before its tokens are made.
-
-        Raises:
-            InputError: a text is blank, cannot be encoded or has too many tokens, a word is too long, a number is out
-                of range, or what is asked for makes no sense together.
-        """
+        """Let an engine read a question; return its request, and the most tokens that the answer may have, or raise."""
         request = read(question.context, question.question, question.options, self._check_text)
         limit = self.limits.max_answer_tokens
         wanted = question.max_answer_tokens

@@ -48,17 +48,14 @@ class Waiting:
         return not self.is_given_up and time.monotonic() < self.deadline
 
     def give(self, answer: Answer) -> None:
-        """Answer, from any thread."""
         self._settle(self.answer.set_result, answer)
 
     def tell_words(self, tokens: Sequence[AnswerToken]) -> None:
-        """Tell the next words of the answer, from any thread."""
         if tokens and self.tell is not None:
             self.num_told += len(tokens)
             self._settle(self.tell, tokens)
 
     def refuse(self, error: Exception) -> None:
-        """Fail, from any thread."""
         self._settle(self.answer.set_exception, error)
 
     def _settle(self, settle: Callable[[Any], None], value: object) -> None:
@@ -81,7 +78,6 @@ class WaitingQueue:
         self._alone: list[Waiting] = []  # who was in a batch that failed
 
     def add(self, waiting: Waiting) -> None:
-        """Let a request wait."""
         with self._lock:
             insort(self._waiting, waiting, key=lambda one: one.turn)
 
