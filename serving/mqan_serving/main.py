@@ -76,10 +76,7 @@ def serve_ray(settings: Settings) -> None:
     catalog = read_catalog(settings, read_changes(settings))
     stable = verify_files(catalog.entries[catalog.stable].folder)  # damage is reported now, not by replicas
     # Only this user may look into it: who can write to HAProxy's socket decides where requests go.
-    with (
-        tempfile.TemporaryDirectory(prefix="mqan-", ignore_cleanup_errors=True) as run_folder,
-        ExitStack() as claims,
-    ):
+    with tempfile.TemporaryDirectory(prefix="mqan-", ignore_cleanup_errors=True) as run_folder, ExitStack() as claims:
         for name, value in ray_environment(settings, Path(run_folder), claims).items():
             os.environ.setdefault(name, value)
         _interrupt_on_signals()
@@ -91,10 +88,7 @@ def serve_ray(settings: Settings) -> None:
             from mqan_serving.ray_serve.app import drain_ray, start_ray, wait_while_ray_lives
 
             start_ray(
-                given,
-                metrics_folder,
-                object_store_bytes=_OBJECT_STORE_BYTES,
-                once_connected=_interrupt_on_signals,
+                given, metrics_folder, object_store_bytes=_OBJECT_STORE_BYTES, once_connected=_interrupt_on_signals
             )
             is_serving = True
             model = f"{catalog.stable} {stable.manifest.version}"

@@ -22,7 +22,7 @@ from mqan_serving.default_bundle import default_bundle
 
 _PREFIX = "MQAN_"
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([a-z0-9_.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
-_DEFAULT_PORTS = {"http": ":80", "https": ":443"}
+_DEFAULT_PORTS = {"http": ":80", "https": ":443"}  # browsers leave out the port that the scheme implies
 _HOST = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 _FORMS = {
     "allowed_hosts": (_HOST.fullmatch, "no name of a host; give names such as answers.example, without ports"),
@@ -34,10 +34,20 @@ _FORMS = {
 }
 _LINK = r"^[^=]+=https?://\S+$"
 _NEAR = 0.85  # of difflib: a letter or a word more or less, and none of the command line's own or of a cluster's
+_KEY_FILE = f"{_PREFIX}API_KEY_FILE"
 _NO_NAME = "is empty, which would open the server to everybody; name the file of keys, or unset it to mean that"
 _DEFAULT_BUNDLE = default_bundle()
 _MAX_BATCH_SIZE_ON_CPU = 4  # larger ones are padded more and hold more memory
 _MAX_BATCH_SIZE_ON_GPU = 32
+
+Port = Annotated[int, Field(ge=1, le=65535)]
+Seconds = Annotated[float, Field(gt=0, le=3600)]
+Number = Annotated[int, Field(ge=1, le=100_000)]
+Names = Annotated[tuple[str, ...], NoDecode]  # separated by commas
+
+
+def _setting(default: Any, description: str, **bounds: Any) -> Any:
+    return Field(default, description=description, **bounds)
 
 
 class Settings(BaseSettings):
@@ -46,170 +56,145 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=_PREFIX, env_ignore_empty=True, extra="forbid", frozen=True)
 
     # What is served.
-    bundle: Path | None = Field(
-        None, description="Folder of the model. Unset: the one in serving/bundles, so that a fresh clone answers."
+    bundle: Path | None = _setting(
+        None, "Folder of the model. Unset: the one in serving/bundles, so that a fresh clone answers."
     )
-    bundles: str | None = Field(
+    bundles: str | None = _setting(
         None,
-        description="Several models: name=folder with commas between, or a folder of bundles, which is watched: each "
+        "Several models: name=folder with commas between, or a folder of bundles, which is watched: each "
         "folder in it is a model by its name. Unset: the bundle alone.",
     )
-    stable: str | None = Field(
-        None, description="Name of the model for requests that name none. Unset: the first of the bundles."
+    stable: str | None = _setting(
+        None, "Name of the model for requests that name none. Unset: the first of the bundles."
     )
-    canary: str | None = Field(None, description="Name of a model that gets a share of these requests.")
-    canary_share: float = Field(
-        0.0, ge=0, le=1, description="That share, 0 to 1, of callers: by the header x-mqan-caller, else by API key."
+    canary: str | None = _setting(None, "Name of a model that gets a share of these requests.")
+    canary_share: float = _setting(
+        0.0, "That share, 0 to 1, of callers: by the header x-mqan-caller, else by API key.", ge=0, le=1
     )
-    models_memory: int | None = Field(
+    models_memory: Annotated[int, Field(ge=1)] | None = _setting(
         None,
-        ge=1,
-        description="MiB that models may take together, counted as three times their files. Above, the one used "
+        "MiB that models may take together, counted as three times their files. Above, the one used "
         "longest ago leaves. Unset: all that were asked for stay.",
     )
-    provider: Literal["auto", "cpu", "cuda"] = Field(
-        "auto", description="Where the model runs. auto: a GPU if there is one that works, else the CPU."
+    provider: Literal["auto", "cpu", "cuda"] = _setting(
+        "auto", "Where the model runs. auto: a GPU if there is one that works, else the CPU."
     )
-    precision: Literal["auto", "float32", "int8"] = Field(
-        "auto", description="Precision of the model. auto: 8-bit on a CPU, where it is faster; float32 on a GPU."
+    precision: Literal["auto", "float32", "int8"] = _setting(
+        "auto", "Precision of the model. auto: 8-bit on a CPU, where it is faster; float32 on a GPU."
     )
-    model_aliases: Annotated[tuple[str, ...], NoDecode] = Field(
+    model_aliases: Names = _setting(
         ("mqan", "jev-*", "typesafe/jev-*", "~typesafe/jev-*"),
-        description="Names, separated by commas, by which decision APIs may ask for the model beside its own; * stands "
+        "Names, separated by commas, by which decision APIs may ask for the model beside its own; * stands "
         "for any characters. By default those that TypeSafe and OpenRouter tell their users to pin.",
     )
-    page_links: Annotated[tuple[Annotated[str, Field(pattern=_LINK)], ...], NoDecode] = Field(
-        (),
-        description="Links that the web page shows, separated by commas, such as Source=https://code.example/mqan.",
+    page_links: Annotated[tuple[Annotated[str, Field(pattern=_LINK)], ...], NoDecode] = _setting(
+        (), "Links that the web page shows, separated by commas, such as Source=https://code.example/mqan."
     )
-    adapters: Path | None = Field(
+    adapters: Path | None = _setting(
         None,
-        description="Folder of adapters, made by `mqan adapt`, that questions may name. Its files are read again when "
+        "Folder of adapters, made by `mqan adapt`, that questions may name. Its files are read again when "
         "they change. Unset: none.",
     )
-    num_threads: int = Field(
-        1, ge=1, le=256, description="Threads that answer on a CPU, each with its own batch: one for each spare core."
+    num_threads: int = _setting(
+        1, "Threads that answer on a CPU, each with its own batch: one for each spare core.", ge=1, le=256
     )
 
     # Where.
-    host: str = Field(
+    host: str = _setting(
         "127.0.0.1",
+        "Address to listen on. Loopback by default: opening a server to a network should be deliberate.",
         min_length=1,
-        description="Address to listen on. Loopback by default: opening a server to a network should be deliberate.",
     )
-    http_port: int = Field(8000, ge=1, le=65535, description="Port of REST; Ray Serve's usual one.")
-    grpc_port: int = Field(9000, ge=1, le=65535, description="Port of gRPC; Ray Serve's usual one.")
+    http_port: Port = _setting(8000, "Port of REST; Ray Serve's usual one.")
+    grpc_port: Port = _setting(9000, "Port of gRPC; Ray Serve's usual one.")
 
     # Who may ask.
-    api_key_file: Path | None = Field(
-        None, description="File of API keys, made by `mqan key`. Unset: everybody who can reach the server may use it."
+    api_key_file: Path | None = _setting(
+        None, "File of API keys, made by `mqan key`. Unset: everybody who can reach the server may use it."
     )
 
-    admin_key_file: Path | None = Field(
-        None, description="File of keys for changing the models (`mqan models`). Unset: that cannot be done over HTTP."
+    admin_key_file: Path | None = _setting(
+        None, "File of keys for changing the models (`mqan models`). Unset: that cannot be done over HTTP."
     )
-    allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+    allowed_hosts: Names = _setting(
         (),
-        description="Host names, separated by commas, that HTTP requests may use; IP addresses and localhost always "
+        "Host names, separated by commas, that HTTP requests may use; IP addresses and localhost always "
         "may. Unset: all names. Prevents DNS rebinding, where a web page makes its own name resolve to this server.",
     )
-    cors_origins: Annotated[tuple[str, ...], NoDecode] = Field(
+    cors_origins: Names = _setting(
         (),
-        description="Origins, separated by commas, whose web pages may call the server from browsers (CORS), such as "
+        "Origins, separated by commas, whose web pages may call the server from browsers (CORS), such as "
         "https://app.example; * alone: all. Unset: only the server's own page.",
     )
-    max_connections: int = Field(
-        1000, ge=8, le=100_000, description="Connections per port; above it, the one idle for longest is closed."
+    max_connections: int = _setting(
+        1000, "Connections per port; above it, the one idle for longest is closed.", ge=8, le=100_000
     )
 
     # Limits of a request. More is refused, never truncated.
-    max_request_bytes: int = Field(
-        1024 * 1024, ge=1024, le=64 * 1024 * 1024, description="Bytes of a request; about 60 contexts of 4,000 tokens."
+    max_request_bytes: int = _setting(
+        1024 * 1024, "Bytes of a request; about 60 contexts of 4,000 tokens.", ge=1024, le=64 * 1024 * 1024
     )
-    max_metadata_bytes: int = Field(
+    max_metadata_bytes: int = _setting(
         8192,
+        "Bytes of HTTP headers or gRPC metadata, plus 32 for each entry: gRPC's default, for both.",
         ge=1024,
         le=8192,
-        description="Bytes of HTTP headers or gRPC metadata, plus 32 for each entry: gRPC's default, for both.",
     )
-    max_context_tokens: int = Field(
-        4000, ge=1, le=100_000, description="Tokens of a context: more than ten times the longest in training."
+    max_context_tokens: Number = _setting(4000, "Tokens of a context: more than ten times the longest in training.")
+    max_question_tokens: Number = _setting(256, "Tokens of a question: the longest in training have under 100.")
+    max_word_length: int = _setting(
+        1000, "Characters of one token. Copied tokens are sent back, so this limits the response.", ge=10
     )
-    max_question_tokens: int = Field(
-        256, ge=1, le=100_000, description="Tokens of a question: the longest in training have under 100."
-    )
-    max_word_length: int = Field(
-        1000, ge=10, description="Characters of one token. Copied tokens are sent back, so this limits the response."
-    )
-    max_answer_tokens: int = Field(
-        100,
-        ge=1,
-        le=10_000,
-        description="Tokens of an answer: twice the longest in training; the default model allows up to 127.",
+    max_answer_tokens: int = _setting(
+        100, "Tokens of an answer: twice the longest in training; the default model allows up to 127.", ge=1, le=10_000
     )
 
     # How requests share the engine.
-    max_batch_size: int | None = Field(
+    max_batch_size: int | None = _setting(
         None,
+        "Requests encoded together. Unset: 4 on a CPU, where more only costs memory and latency; else 32.",
         ge=1,
         le=4096,
-        description="Requests encoded together. Unset: 4 on a CPU, where more only costs memory and latency; else 32.",
     )
-    max_batch_tokens: int = Field(
-        8192, ge=1, description="Requests times longest input of a batch: limits memory and the wait for a batch."
+    max_batch_tokens: int = _setting(
+        8192, "Requests times longest input of a batch: limits memory and the wait for a batch.", ge=1
     )
-    max_running_tokens: int = Field(
-        16384, ge=1, description="The same for all requests being answered: limits their memory."
+    max_running_tokens: int = _setting(16384, "The same for all requests being answered: limits their memory.", ge=1)
+    max_queued_requests: Number = _setting(256, "Requests that may wait; more are refused.")
+    request_timeout_s: Seconds = _setting(
+        30.0, "Seconds until a request times out: far longer than a full queue of short texts."
     )
-    max_queued_requests: int = Field(256, ge=1, le=100_000, description="Requests that may wait; more are refused.")
-    request_timeout_s: float = Field(
-        30.0,
-        gt=0,
-        le=3600,
-        description="Seconds until a request times out: far longer than a full queue of short texts.",
-    )
-
-    unready_after_s: float = Field(
+    unready_after_s: Seconds = _setting(
         20.0,
-        gt=0,
-        le=3600,
-        description="Age in seconds of the oldest question above which the server reports 'not ready'. A full queue of "
+        "Age in seconds of the oldest question above which the server reports 'not ready'. A full queue of "
         "short texts takes far less, so the machine is then too slow. One round of the engine, or one text's reading, "
         "that takes as long is also logged.",
     )
 
     # How a server stops.
-    drain_delay_s: float = Field(
-        1.0, ge=0, le=600, description="Seconds of 'not ready' before stopping: the probe period of a load balancer."
+    drain_delay_s: float = _setting(
+        1.0, "Seconds of 'not ready' before stopping: the probe period of a load balancer.", ge=0, le=600
     )
-    drain_timeout_s: float = Field(
-        30.0,
-        gt=0,
-        le=3600,
-        description="Seconds for requests in progress to finish: fewer than request_timeout_s may cut some off.",
+    drain_timeout_s: Seconds = _setting(
+        30.0, "Seconds for requests in progress to finish: fewer than request_timeout_s may cut some off."
     )
 
     # Ray Serve only.
-    num_replicas: int = Field(
-        1, ge=1, le=1000, description="Processes that answer, each with its own copy of the model."
-    )
-    num_cpus: float = Field(1.0, gt=0, description="Cores that Ray reserves for a replica; its engine uses one.")
-    num_gpus: float = Field(0.0, ge=0, description="GPUs that Ray reserves for a replica; 0: it sees none.")
+    num_replicas: int = _setting(1, "Processes that answer, each with its own copy of the model.", ge=1, le=1000)
+    num_cpus: float = _setting(1.0, "Cores that Ray reserves for a replica; its engine uses one.", gt=0)
+    num_gpus: float = _setting(0.0, "GPUs that Ray reserves for a replica; 0: it sees none.", ge=0)
 
     # How it is observed.
-    log_level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="Least severity of log lines. info: one line per request, without its text."
+    log_level: Literal["debug", "info", "warning", "error"] = _setting(
+        "info", "Least severity of log lines. info: one line per request, without its text."
     )
-    metrics_port: int | None = Field(
-        None,
-        ge=1,
-        le=65535,
-        description="Port where each machine reports its own metrics, for clusters. Unset: only /metrics does.",
+    metrics_port: Port | None = _setting(
+        None, "Port where each machine reports its own metrics, for clusters. Unset: only /metrics does."
     )
-    metrics_need_key: bool = Field(
-        False, description="Whether /metrics requires an API key; metrics show how much is asked, never what."
+    metrics_need_key: bool = _setting(
+        False, "Whether /metrics requires an API key; metrics show how much is asked, never what."
     )
-    reflection: bool = Field(True, description="Whether gRPC tools may list the services; the contract is public.")
+    reflection: bool = _setting(True, "Whether gRPC tools may list the services; the contract is public.")
 
     @field_validator("api_key_file", mode="before")
     @classmethod
@@ -229,14 +214,16 @@ class Settings(BaseSettings):
     @field_validator("allowed_hosts", "cors_origins", mode="before")
     @classmethod
     def _read_names(cls, given: Any, info: ValidationInfo) -> Any:
-        names = _listed(given) if isinstance(given, str) else given
+        names = given
+        if isinstance(given, str):
+            names = [name.strip().lower() for name in given.split(",")] if given.strip() else []
         fits, what = _FORMS[info.field_name or ""]
         if not isinstance(names, list | tuple) or (info.field_name == "cors_origins" and tuple(names) == ("*",)):
             return names
         for name in names:
             if not isinstance(name, str) or not fits(name):
                 raise ValueError(f"{name!r} is {what}")
-        return list(map(_without_default_port, names))
+        return [name.removesuffix(_DEFAULT_PORTS.get(name.partition("://")[0], "")) for name in names]
 
     @model_validator(mode="after")
     def _check_together(self) -> "Settings":
@@ -286,8 +273,8 @@ class Settings(BaseSettings):
 def load_settings(config: Path | None = None, /, **given: Any) -> Settings:
     """Read each setting from what is given, else the environment, else the file, else the defaults, or raise."""
     _check_spelling()
-    if "api_key_file" not in given:
-        _check_key_file()
+    if "api_key_file" not in given and any(os.environ[name] == "" for name in os.environ if name.upper() == _KEY_FILE):
+        given["api_key_file"] = ""  # an empty variable is one that is not set, which needs to be meant here
     kept = {} if config is None else {n: v for n, v in _read_config(config).items() if not _variable_of(n)}
     try:
         return Settings(**kept | given)
@@ -322,9 +309,7 @@ def _read_config(path: Path) -> dict[str, Any]:
             near = get_close_matches(name, Settings.model_fields, n=1)
             hint = f"; did you mean {near[0]}?" if near else "; `mqan settings` lists them"
             raise SettingsError(f"{name} in {path} is no setting{hint}")
-    if found.get("api_key_file") == "":
-        raise SettingsError(_explain("api_key_file", _NO_NAME))
-    return {name: value for name, value in found.items() if value != ""}  # as an empty variable: not set
+    return {name: value for name, value in found.items() if value != "" or name == "api_key_file"}  # as for a variable
 
 
 def _check_spelling() -> None:
@@ -335,13 +320,6 @@ def _check_spelling() -> None:
             near = get_close_matches(name.upper(), known, n=1, cutoff=_NEAR)
             if near:
                 raise SettingsError(f"{name} in the environment is no setting; did you mean {near[0]}?")
-
-
-def _check_key_file() -> None:
-    """Refuse an empty variable here: elsewhere it is one that is not set, and here that needs to be meant."""
-    for name, value in os.environ.items():
-        if name.upper() == f"{_PREFIX}API_KEY_FILE" and not value:
-            raise SettingsError(_explain("api_key_file", _NO_NAME))
 
 
 def find_bundle(settings: Settings) -> Path:
@@ -357,15 +335,6 @@ def find_bundle(settings: Settings) -> Path:
 def _explain(name: str, message: str) -> str:
     message = message.removeprefix("Value error, ")
     return f"setting {name} ({_PREFIX}{name.upper()}): {message}" if name else f"settings: {message}"
-
-
-def _listed(text: str) -> list[str]:
-    return [name.strip().lower() for name in text.split(",")] if text.strip() else []
-
-
-def _without_default_port(origin: str) -> str:
-    """Return an origin as browsers write it: they leave out the port that its scheme implies."""
-    return origin.removesuffix(_DEFAULT_PORTS.get(origin.partition("://")[0], ""))
 
 
 def address(host: str, port: int) -> str:

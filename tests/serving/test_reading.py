@@ -2,14 +2,15 @@
 
 import asyncio
 import threading
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from mqan_serving.contract.questions import Question
+from mqan_serving.service import admission
 from mqan_serving.service.admission import FairReader
 
 _MIB = 2**20
@@ -50,7 +51,7 @@ async def desk() -> AsyncIterator[Desk]:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     """Sets the time that the reader sees."""
     now = [0.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(admission, "time", SimpleNamespace(monotonic=lambda: now[0]))
 
     def set_to(seconds: float) -> None:
         now[0] = seconds

@@ -15,7 +15,7 @@ from mqan_core.answer.types import Answer, AnswerSpan, Source
 from mqan_core.errors import InputError
 from mqan_serving.records import filling
 from mqan_serving.records.filling import NOT_SAID, RecordRequest, balanced
-from mqan_serving.records.schema import read_schema
+from mqan_serving.records.schema import RecordField, read_schema
 from mqan_serving.rest.openapi import openapi_document
 from tests.answering import LABELS, make_text
 
@@ -133,13 +133,18 @@ def quotation_of(context: str, text: str, probability: float) -> Answer:
     return Answer(text, probability, (), (AnswerSpan(Source.CONTEXT, start, start + len(text), text),), False)
 
 
+def filled(context: str, field: RecordField, answer: Answer) -> filling.FilledField:
+    [found] = filling.fill_fields(RecordRequest(context, (field,), None), [answer], str.isascii).fields
+    return found
+
+
 @pytest.mark.parametrize(
     ("of_all", "own", "value"), [({}, {}, "Ada"), (0.7, {}, None), (0.7, 0.5, "Ada"), ({}, 0.7, None)]
 )
 def test_a_value_that_is_not_likely_enough_is_left_out(of_all: Any, own: Any, value: str | None) -> None:
     least = [{"x-min-probability": given} if given else {} for given in (of_all, own)]
     [field] = read_schema({**least[0], "properties": {"who": {"type": "string", **least[1]}}})
-    found = filling._fill("Ask Ada.", field, quotation_of("Ask Ada.", "Ada", 0.6), str.isascii)
+    found = filled("Ask Ada.", field, quotation_of("Ask Ada.", "Ada", 0.6))
     reason = None if value else "Unsure: its probability is below 0.7."
     assert (found.value, found.answered, found.reason) == (value, value is not None, reason)
     assert (found.text, found.probability) == ("Ada", 0.6), "what it would have been is kept"
@@ -163,9 +168,9 @@ def test_a_quotation_that_is_nothing_of_the_type_gives_way_to_the_next(
 ) -> None:
     first, *others = (quotation_of(context, text, probability) for text, probability in quotations)
     [field] = read_schema({"properties": {"x": SCHEMA["properties"][kind]}})
-    filled = filling._fill(context, field, replace(first, refusal=refusal, alternatives=tuple(others)), str.isascii)
-    assert (filled.text, filled.value, filled.answered) == (*found, found[1] is not None)
-    assert filled.probability == dict(quotations)[found[0]]
+    made = filled(context, field, replace(first, refusal=refusal, alternatives=tuple(others)))
+    assert (made.text, made.value, made.answered) == (*found, found[1] is not None)
+    assert made.probability == dict(quotations)[found[0]]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,11 @@ from mqan_serving.contract.questions import Question, json_body, question_of, qu
 MOST_TEXTS: Final = 256
 MOST_QUESTIONS: Final = 256  # about one text
 MOST_IN_ALL: Final = 1024
-CONTEXT_IN_QUESTION: Final = "Send context next to questions, not inside a question."
+_NOT_IN_A_QUESTION: Final = {
+    "context": "Send context next to questions, not inside a question.",
+    "model": "The field model stands beside questions, not in a question.",
+    "stream": "The field stream is known to POST /v1/answer only, which takes one question.",
+}
 MOST_EXPLAINED: Final = 32  # of them; an explanation of a long answer has some 500 kB
 _OF_CALL: Final = ("timeout_ms", "model")
 _MOST_ID: Final = 200  # characters
@@ -74,14 +78,9 @@ def item_of(row: Any, context: str, timeout_ms: int | None = None) -> Item:
     except InputError as error:
         return Item(None, error)
     rest = {key: value for key, value in row.items() if key != "id"}
-    if "context" in rest:
-        return Item(name, refuse("unknown_field", "context", CONTEXT_IN_QUESTION))
-    if "model" in rest:
-        message = "The field model stands beside questions, not in a question."
-        return Item(name, refuse("unknown_field", "model", message))
-    if "stream" in rest:
-        message = "The field stream is known to POST /v1/answer only, which takes one question."
-        return Item(name, refuse("unknown_field", "stream", message))
+    for field, message in _NOT_IN_A_QUESTION.items():
+        if field in rest:
+            return Item(name, refuse("unknown_field", field, message))
     try:
         question = question_of({**rest, "context": context})
     except InputError as error:
@@ -95,7 +94,11 @@ def entries_of(row: Mapping[str, Any], name: str, most: int, where: str) -> list
     if value is None:
         raise refuse("missing_field", name, f"The field {where}{name} is missing.")
     entries = value if isinstance(value, list) else []
-    _check_number(len(entries), most, f"{where}{name}")
+    if not entries:
+        raise refuse("wrong_type", name, f"The field {where}{name} is not a list of at least one.")
+    if len(entries) > most:
+        message = f"The field {where}{name} has {len(entries)} entries; at most {most} are accepted."
+        raise refuse("too_many_questions", name, message)
     return entries
 
 
@@ -110,15 +113,6 @@ def check_timeout_ms(value: object) -> int | None:
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
         return value
     raise refuse("invalid_timeout", "timeout_ms", "timeout_ms is not a whole number of milliseconds above 0.")
-
-
-def _check_number(number: int, most: int, name: str) -> None:
-    field = name.rpartition(".")[2]
-    if number == 0:
-        raise refuse("wrong_type", field, f"The field {name} is not a list of at least one.")
-    if number > most:
-        message = f"The field {name} has {number} entries; at most {most} are accepted."
-        raise refuse("too_many_questions", field, message)
 
 
 def check_shared(number: int, most: int, field: str, what: str) -> None:
@@ -172,40 +166,40 @@ def check_names(row: Mapping[str, Any], known: Set[str], where: str = "") -> Non
             raise refuse("unknown_field", "body", message)
 
 
-def _item_schema() -> dict[str, Any]:
-    schema = question_schema()
-    named = {"id": {"type": "string", "description": "Comes back with the answer.", "examples": ["height"]}}
-    rest = {name: field for name, field in schema["properties"].items() if name not in ("context", "stream", "model")}
-    return {**schema, "title": "AskedQuestion", "properties": {**named, **rest}, "required": ["question"]}
+def string_of(description: str, example: str) -> dict[str, Any]:
+    return {"type": "string", "description": description, "examples": [example]}
+
+
+def list_of(items: Any, most: int, **more: str) -> dict[str, Any]:
+    return {"type": "array", "minItems": 1, "maxItems": most, "items": items, **more}
+
+
+def object_of(properties: dict[str, Any], *required: str) -> dict[str, Any]:
+    fields = {"properties": properties, "required": list(required)}
+    return {"type": "object", "additionalProperties": False, **fields}
+
+
+def fields_of_call(timeout_ms: str, example: int) -> dict[str, Any]:
+    """Return the schemas of what stands beside the texts of a call; ``timeout_ms`` says how long."""
+    time = {"type": "integer", "minimum": 1, "description": timeout_ms, "examples": [example]}
+    return {"timeout_ms": time, "model": question_schema()["properties"]["model"]}
 
 
 def _schema() -> dict[str, Any]:
-    questions = {
-        "type": "array",
-        "minItems": 1,
-        "maxItems": MOST_QUESTIONS,
-        "description": "Questions about the context; a string is a question with nothing else.",
-        "items": {"anyOf": [{"type": "string"}, _item_schema()]},
+    asked = question_schema()
+    rest = {name: field for name, field in asked["properties"].items() if name not in ("context", "stream", "model")}
+    named = {"id": string_of("Comes back with the answer.", "height"), **rest}
+    item = {**asked, "title": "AskedQuestion", "properties": named, "required": ["question"]}
+    told = "Questions about the context; a string is a question with nothing else."
+    text = {
+        "id": string_of("Comes back with the answers.", "mail-17"),
+        "context": string_of("The text.", "The tower is 330 m tall."),
+        "questions": list_of({"anyOf": [{"type": "string"}, item]}, MOST_QUESTIONS, description=told),
     }
-    context = {"type": "string", "description": "The text.", "examples": ["The tower is 330 m tall."]}
-    text_id = {"type": "string", "description": "Comes back with the answers.", "examples": ["mail-17"]}
-    timeout_ms = {
-        "type": "integer",
-        "minimum": 1,
-        "description": "Milliseconds until the answers are of no use; a question's own may be less.",
-        "examples": [5000],
-    }
-    text: dict[str, Any] = {
-        "type": "object",
-        "additionalProperties": False,
-        "properties": {"id": text_id, "context": context, "questions": questions},
-        "required": ["context", "questions"],
-    }
-    many = {"type": "array", "minItems": 1, "maxItems": MOST_TEXTS, "items": text}
-    of_call = {"timeout_ms": timeout_ms, "model": question_schema()["properties"]["model"]}
-    texts = {**text, "properties": {"texts": many, **of_call}, "required": ["texts"]}
-    alone = {**text, "properties": {**text["properties"], **of_call}}
-    return {"title": "Questions", "anyOf": [alone, texts]}
+    of_call = fields_of_call("Milliseconds until the answers are of no use; a question's own may be less.", 5000)
+    many = list_of(object_of(text, "context", "questions"), MOST_TEXTS)
+    alone = object_of(text | of_call, "context", "questions")
+    return {"title": "Questions", "anyOf": [alone, object_of({"texts": many, **of_call}, "texts")]}
 
 
 _EXAMPLE: Final = {

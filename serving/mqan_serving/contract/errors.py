@@ -71,9 +71,7 @@ ERRORS: Mapping[str, ErrorKind] = MappingProxyType(
         "unknown_host": ErrorKind(421, _INVALID, "Use a host name that the server allows (MQAN_ALLOWED_HOSTS)."),
         # The caller.
         "unauthenticated": ErrorKind(
-            401,
-            "UNAUTHENTICATED",
-            "Send authorization: Bearer KEY, with a key from the server's operator.",
+            401, "UNAUTHENTICATED", "Send authorization: Bearer KEY, with a key from the server's operator."
         ),
         # The resource.
         "not_found": ErrorKind(404, "NOT_FOUND", "GET /docs lists the paths."),
@@ -142,10 +140,13 @@ class Failure:
     code: str
     message: str
     hint: str
-    kind: ErrorKind
     retry_after_s: int | None = None
     place: tuple[str, ...] = ()
     field: str | None = None
+
+    @property
+    def kind(self) -> ErrorKind:
+        return ERRORS[self.code]
 
     @property
     def document(self) -> dict[str, str]:
@@ -171,13 +172,10 @@ def describe(error: BaseException) -> Failure:
     if isinstance(error, InputError):
         place = error.place if isinstance(error, PlacedError) else ()
         code = error.code if error.code in ERRORS else "invalid_input"
-        hint = error.hint or ERRORS[code].hint
-        return Failure(code, error.message, hint, ERRORS[code], place=place, field=error.field)
+        return Failure(code, error.message, error.hint or ERRORS[code].hint, place=place, field=error.field)
     if isinstance(error, ServingError):
-        kind = ERRORS[error.code]
-        return Failure(error.code, error.message, kind.hint, kind, error.retry_after_s)
-    kind = ERRORS["internal"]
-    return Failure("internal", "The server failed to answer this request.", kind.hint, kind)
+        return Failure(error.code, error.message, ERRORS[error.code].hint, error.retry_after_s)
+    return Failure("internal", "The server failed to answer this request.", ERRORS["internal"].hint)
 
 
 def describe_http_status(status: int) -> Failure:
@@ -191,4 +189,4 @@ def describe_http_status(status: int) -> Failure:
         "invalid_input": "The request cannot be served.",
         "internal": "The server failed to answer this request.",
     }
-    return Failure(code, messages[code], ERRORS[code].hint, ERRORS[code])
+    return Failure(code, messages[code], ERRORS[code].hint)

@@ -39,6 +39,14 @@ SourceName = Literal["context", "question", "vocabulary"]
 ParseName = Literal["sql", "dialogue_state"]
 
 
+def _flag(description: str) -> Any:
+    return described(description, default=False)
+
+
+def _optional(description: str, *examples: Any, **given: Any) -> Any:
+    return described(description, *examples, default=None, **given)
+
+
 class ChoiceField(BaseModel):
     """A label to choose from."""
 
@@ -61,72 +69,56 @@ class Question(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    choices: list[str | ChoiceField] | AdapterField | None = described(
+    choices: list[str | ChoiceField] | AdapterField | None = _optional(
         f"A closed set of 1 to {MOST_CHOICES} labels to choose from. Their order does not matter. Without "
         "them, labels that the question lists apart (`Choose from: a, b or c.`) are choices. An adapter, which "
         "`mqan adapt` makes of rows, has labels of its own, and its own question, which is read in the place of "
         "`question`.",
         ["billing", "shipping", {"label": "technical support", "description": "faults of the product"}],
-        default=None,
     )
-    multiple: bool = described("Whether several choices can be right: each is judged by itself.", default=False)
-    yes_no: bool = described('Whether the answer is to be "yes" or "no", or that the text does not say.', default=False)
-    none: bool = described(
+    multiple: bool = _flag("Whether several choices can be right: each is judged by itself.")
+    yes_no: bool = _flag('Whether the answer is to be "yes" or "no", or that the text does not say.')
+    none: bool = _flag(
         "Whether none of the choices may be the answer, too. Otherwise one of them is, but where they are "
-        "yes and no, or with `multiple` or `min_probability`.",
-        default=False,
+        "yes and no, or with `multiple` or `min_probability`."
     )
-    scale: list[str] | None = described(
+    scale: list[str] | None = _optional(
         f"2 to {MOST_LEVELS} levels, low to high, to choose from; the response has an expected value.",
         ["bad", "fair", "good"],
-        default=None,
     )
-    sources: list[SourceName] | None = described(
+    sources: list[SourceName] | None = _optional(
         "Where the words of a free answer may come from; with context alone no word can be invented. "
         "Unset: everywhere.",
         ["context"],
-        default=None,
     )
-    contiguous: bool = described("Whether the answer is to be one contiguous quotation of the context.", default=False)
-    all: bool = described("Whether every place of the context that answers is wanted; see `places`.", default=False)
+    contiguous: bool = _flag("Whether the answer is to be one contiguous quotation of the context.")
+    all: bool = _flag("Whether every place of the context that answers is wanted; see `places`.")
     alternatives: int = described(
         f"How many of the next best quotations are wanted, 0 to {MOST_ALTERNATIVES}; there may be fewer.", 3, default=0
     )
-    explain: bool = described("Whether the response is to say what each step looked at; see `steps`.", default=False)
-    parse: ParseName | None = described(
+    explain: bool = _flag("Whether the response is to say what each step looked at; see `steps`.")
+    parse: ParseName | None = _optional(
         'What a free answer is to be read as: "sql", a query of WikiSQL, or "dialogue_state", a change of '
         "state of WOZ; see `parsed`.",
         "sql",
-        default=None,
     )
-    min_probability: float | None = described(
-        "Below this, 0 to 1, there is no answer: answered is false.", 0.5, default=None
-    )
+    min_probability: float | None = _optional("Below this, 0 to 1, there is no answer: answered is false.", 0.5)
 
     context: str = described("The text that the question is about.", "The tower is 330 m tall.")
     question: str = described("The question, in natural language. It is also the task.", "How tall is the tower?")
-    max_answer_tokens: int | None = described(
-        "Most tokens the answer may have. Unset: the server's limit.", 20, default=None
+    max_answer_tokens: int | None = _optional("Most tokens the answer may have. Unset: the server's limit.", 20)
+    timeout_ms: int | None = _optional(
+        "Milliseconds until the answer is of no use. Unset or above the server's limit: that limit.", 2000, ge=1
     )
-    timeout_ms: int | None = described(
-        "Milliseconds until the answer is of no use. Unset or above the server's limit: that limit.",
-        2000,
-        default=None,
-        ge=1,
-    )
-    model: str | None = described(
+    model: str | None = _optional(
         "Name of the model that is to answer, of several; GET /v1/models lists them. Unset, empty or "
         "`default`: the server chooses.",
         "default",
-        default=None,
     )
-    citations: bool = described(
-        "Whether the response is to have `citations` in the shape of Anthropic's.", default=False
-    )
-    stream: bool = described(
+    citations: bool = _flag("Whether the response is to have `citations` in the shape of Anthropic's.")
+    stream: bool = _flag(
         "Whether the answer is to come word by word, as server-sent events: `word` for each word as soon "
-        "as it is decided, then `answer` with the whole, or `error`.",
-        default=False,
+        "as it is decided, then `answer` with the whole, or `error`."
     )
 
     _adapter: Adapter | None = PrivateAttr(None)

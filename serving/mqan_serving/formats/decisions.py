@@ -6,6 +6,7 @@
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
+from functools import partial
 from itertools import chain, count
 from typing import Annotated, Any, Final, Literal
 
@@ -114,29 +115,36 @@ def _ask_about_state(state: str, name: str, row: _Noul | _Options | _Levels) -> 
     if not name:
         raise refuse("invalid_input", ("questions", ""), "A question has an empty id.", "Name it.")
     place: Place = ("questions", name, row.type)
-    values: list[Any] = []
+    text, values = row.instructions, list[Any]()
+    choices: list[ChoiceField] | AdapterField
     choice_of: list[int] = []
     if isinstance(row, _Noul):
         meanings = row.criteria or _Meanings()
-        if not (row.instructions or meanings.yes or meanings.no):
+        if not (text or meanings.yes or meanings.no):
             message = "A question has neither instructions nor criteria."
             raise refuse("missing_field", (*place, "instructions"), message, "Send one of them.")
-        text = row.instructions or (f"Is it so: {meanings.yes}" if meanings.yes else "Is this true?")
-        choices = [
-            ChoiceField(label="yes", description=meanings.yes),
-            ChoiceField(label="no", description=meanings.no),
-        ]
+        text = text or (f"Is it so: {meanings.yes}" if meanings.yes else "Is this true?")
+        pairs = (("yes", meanings.yes), ("no", meanings.no))
+        choices = [ChoiceField(label=label, description=meaning) for label, meaning in pairs]
     elif row.adapter is not None:
-        question = Question(context=state, question=row.instructions, choices=AdapterField(adapter=row.adapter))
-        return Asked(question, place, {"context": ("state",), "choices": (*place, "adapter")}, row.type, name)
+        choices = AdapterField(adapter=row.adapter)
     elif isinstance(row, _Options):
-        text, values = row.instructions or "Which of these is right?", list(row.criteria)
+        text, values = text or "Which of these is right?", list(row.criteria)
         choices, choice_of = _read_options(row.criteria)
     else:
-        text, values = row.instructions or "Which of these levels is right?", row.criteria
+        text, values = text or "Which of these levels is right?", row.criteria
         choices = [ChoiceField(label=label) for label in _as_yes_no([as_text(level) for level in values])]
-    question = Question(context=state, question=text, choices=list(choices))
-    return Asked(question, place, {"context": ("state",)}, row.type, name, values, choice_of)
+    return _asked("state", state, text, choices, place, row.type, name, values, choice_of)
+
+
+def _asked(
+    field: str, context: str, text: str, choices: list[ChoiceField] | AdapterField, place: Place, *rest: Any
+) -> Asked:
+    fields: dict[str, Place] = {"context": (field,)}
+    if isinstance(choices, AdapterField):
+        fields["choices"] = (*place, "adapter")
+    given: Any = choices
+    return Asked(Question(context=context, question=text, choices=given), place, fields, *rest)
 
 
 def _read_options(criteria: Mapping[str, str]) -> tuple[list[ChoiceField], list[int]]:
@@ -146,10 +154,8 @@ def _read_options(criteria: Mapping[str, str]) -> tuple[list[ChoiceField], list[
     each. A word or two are a hint, which is read beside the id.
     """
     if any(len(meaning.split()) < _DESCRIBES for meaning in criteria.values()):
-        hints = [
-            (label, "" if meaning.casefold() == label.casefold() else meaning) for label, meaning in criteria.items()
-        ]
-        return [ChoiceField(label=label, description=hint) for label, hint in hints], []
+        hints = {label: hint if hint.casefold() != label.casefold() else "" for label, hint in criteria.items()}
+        return [ChoiceField(label=label, description=hint) for label, hint in hints.items()], []
     told = [" ".join(meaning.split()) for meaning in criteria.values()]
     label_of = {meaning.casefold(): meaning for meaning in told}
     place_of = {folded: place for place, folded in enumerate(label_of)}
@@ -186,7 +192,8 @@ def _decided(asked: Asked, found: Sequence[float]) -> dict[str, Any]:
     if asked.kind == "choice":
         likeliest = max(range(len(found)), key=lambda i: found[i])
         return {"choice": asked.values[likeliest], "confidence": choice_confidence(found)}
-    return {"score": expected(found), "confidence": score_confidence(found)}
+    expected = sum(i * share for i, share in enumerate(found))
+    return {"score": expected, "confidence": score_confidence(found)}
 
 
 def _describe_systemone(asked: Asked, answer: Answer) -> dict[str, Any]:
@@ -245,10 +252,6 @@ def _read_content(given: Any, *place: str) -> str:
     return _read_parts(given, _FIELD_OF_PART, *place)
 
 
-def _read_input(given: Any) -> str:
-    return _read_parts(given, _FIELD_OF_ITEM, usual="message")
-
-
 def _as_value(value: Any) -> Any:
     if not isinstance(value, str | bool):
         raise problem("wrong_type", "it should be a string, true or false")
@@ -288,7 +291,7 @@ class _Score(_Question, Adaptable):
 
 class _Request(Part):
     model: str
-    input: Annotated[str, BeforeValidator(_read_input)]
+    input: Annotated[str, BeforeValidator(partial(_read_parts, field_of=_FIELD_OF_ITEM, usual="message"))]
     questions: Annotated[
         list[Annotated[_Predicate | _Choice | _Score, Field(discriminator="type")]], sized(1, _MOST_QUESTIONS)
     ]
@@ -308,18 +311,17 @@ def parse(document: Any, model: Model) -> list[Asked]:
 
 
 def _ask(context: str, row: _Predicate | _Choice | _Score, place: Place) -> Asked:
-    values: list[Any]
+    choices: list[ChoiceField] | AdapterField
+    values: list[Any] = []
     if isinstance(row, _Predicate):
         choices, values = [ChoiceField(label="yes"), ChoiceField(label="no")], [True, False]
     elif row.adapter is not None:
-        question = Question(context=context, question=row.instructions, choices=AdapterField(adapter=row.adapter))
-        return Asked(question, place, {"context": ("input",), "choices": (*place, "adapter")}, row.type, row.name)
+        choices = AdapterField(adapter=row.adapter)
     elif isinstance(row, _Choice):
         values = [entry.value for entry in row.choices]
         texts = {value.casefold() for value in values if isinstance(value, str)}
-        choices = [
-            ChoiceField(label=_label_of(entry.value, texts), description=entry.description) for entry in row.choices
-        ]
+        pairs = [(_label_of(entry.value, texts), entry.description) for entry in row.choices]
+        choices = [ChoiceField(label=label, description=description) for label, description in pairs]
     else:
         values = [level.label for level in row.levels]
         choices = [ChoiceField(label=level.label, description=level.description) for level in row.levels]
@@ -327,8 +329,7 @@ def _ask(context: str, row: _Predicate | _Choice | _Score, place: Place) -> Aske
         if len(meanings) == len(choices):
             # some clients number the levels and put their meaning beside them: the model reads the meaning
             choices = [ChoiceField(label=level.description) for level in row.levels]
-    question = Question(context=context, question=row.instructions, choices=list(choices))
-    return Asked(question, place, {"context": ("input",)}, row.type, row.name, values)
+    return _asked("input", context, row.instructions, choices, place, row.type, row.name, values)
 
 
 def _label_of(value: str | bool, others: Set[str]) -> str:
@@ -380,10 +381,6 @@ def score_confidence(probabilities: Sequence[float]) -> float:
     spread = sum(share * abs(i - likeliest) for i, share in enumerate(probabilities))
     uniform = sum(abs(i - (number - 1) / 2) for i in range(number)) / number
     return min(1.0, max(0.0, 1 - spread / uniform))
-
-
-def expected(probabilities: Sequence[float]) -> float:
-    return sum(i * share for i, share in enumerate(probabilities))
 
 
 def _count_tokens(rows: Sequence[tuple[Asked, Answer]]) -> int:

@@ -13,7 +13,7 @@ from pydantic_core import to_json
 
 from mqan_core.answer.types import Answer
 from mqan_serving.contract.calls import check_shared
-from mqan_serving.contract.errors import CODES_OF_ANSWER, ERRORS, Failure
+from mqan_serving.contract.errors import CODES_OF_ANSWER, Failure
 from mqan_serving.contract.model import Model
 from mqan_serving.contract.questions import json_body
 from mqan_serving.formats import decisions, hugging_face
@@ -34,12 +34,8 @@ _EITHER: Final = {"anyOf": [_OBJECT, {"type": "array", "items": {}}]}
 OPENROUTER: Final = "/api/alpha/decisions"  # its path for TypeSafe's requests
 _MODELS: Final = "/v1/models"
 CODES_OF_MODELS: Final = (
-    "unauthenticated",
-    "rate_limited",
-    "metadata_too_large",
-    "unknown_host",
-    "unavailable",
-    "internal",
+    *("unauthenticated", "rate_limited", "metadata_too_large"),
+    *("unknown_host", "unavailable", "internal"),
 )
 
 
@@ -63,74 +59,50 @@ class Format:
 
 
 FORMATS: Final = (
-    Format(
-        "/v1/systemone",
-        "systemone",
-        "Decide as TypeSafe's System One does",
-        decisions.parse_systemone,
-        decisions.respond_systemone,
-        _OBJECT,
-    ),
-    Format(
-        "/v1/decisions",
-        "decisions",
-        "Decide as OpenAI's Decisions do",
-        decisions.parse,
-        decisions.respond,
-        _OBJECT,
-    ),
-    Format(
-        "/v1/hf/question-answering",
-        "hfQuestionAnswering",
-        "Quote an answer as Hugging Face's question-answering task does",
-        hugging_face.parse_quotation,
-        hugging_face.respond_quotation,
-        _EITHER,
-    ),
-    Format(
-        "/v1/hf/zero-shot-classification",
-        "hfZeroShotClassification",
-        "Choose among labels as transformers' zero-shot-classification pipeline does",
-        hugging_face.parse_labels,
-        hugging_face.respond_labels,
-        _EITHER,
-    ),
-)
+    Format("/v1/systemone", "systemone", "Decide as TypeSafe's System One does",
+           decisions.parse_systemone, decisions.respond_systemone, _OBJECT),
+    Format("/v1/decisions", "decisions", "Decide as OpenAI's Decisions do",
+           decisions.parse, decisions.respond, _OBJECT),
+    Format("/v1/hf/question-answering", "hfQuestionAnswering",
+           "Quote an answer as Hugging Face's question-answering task does",
+           hugging_face.parse_quotation, hugging_face.respond_quotation, _EITHER),
+    Format("/v1/hf/zero-shot-classification", "hfZeroShotClassification",
+           "Choose among labels as transformers' zero-shot-classification pipeline does",
+           hugging_face.parse_labels, hugging_face.respond_labels, _EITHER),
+)  # fmt: skip
 
 
 def add_foreign_routes(
     app: FastAPI, get_models: Callable[[], Models], respond: Respond, wait: Wait, dependencies: list[Any]
 ) -> None:
     """Add the routes. ``wait`` awaits answers for as long as the caller is there."""
-    for spoken in FORMATS:
-        example, codes = EXAMPLES[spoken.path], CODES_OF_ANSWER
-        app.post(
-            spoken.path,
-            openapi_extra=json_body(_OBJECT, example=example["request"]),
-            responses=responses(spoken.path, example["response"], spoken.schema, codes),
-            dependencies=dependencies,
-            summary=spoken.summary,
-            operation_id=spoken.operation,
-            name="AnswerMany",
-            tags=["formats of others"],
-        )(_answering(spoken, respond, wait))
-    app.post(OPENROUTER, name="AnswerMany", dependencies=dependencies, include_in_schema=False)(
-        _answering(FORMATS[0], respond, wait)
-    )
 
-    @app.get(
-        _MODELS,
-        responses=responses(_MODELS, decisions.list_models([("mqan-default", "1")]), _OBJECT, CODES_OF_MODELS),
-        dependencies=dependencies,
-        summary="List what is served, for clients of TypeSafe and OpenAI",
-        operation_id="listModels",
-        name="GetModel",
-        tags=["formats of others"],
-    )
     async def list_models() -> Response:
         models = get_models()
         listed = [(entry.name, entry.version) for entry, _, _ in models.listed()]
         return JSONResponse(decisions.list_models(listed, is_jev=models.is_alias(decisions.JEV)))
+
+    given: dict[str, Any] = {"dependencies": dependencies, "tags": ["formats of others"]}
+    for spoken in FORMATS:
+        example = EXAMPLES[spoken.path]
+        app.post(
+            spoken.path,
+            openapi_extra=json_body(_OBJECT, example=example["request"]),
+            responses=responses(spoken.path, example["response"], spoken.schema, CODES_OF_ANSWER),
+            summary=spoken.summary,
+            operation_id=spoken.operation,
+            name="AnswerMany",
+            **given,
+        )(_answering(spoken, respond, wait))
+    app.post(OPENROUTER, name="AnswerMany", include_in_schema=False, **given)(_answering(FORMATS[0], respond, wait))
+    app.get(
+        _MODELS,
+        responses=responses(_MODELS, decisions.list_models([("mqan-default", "1")]), _OBJECT, CODES_OF_MODELS),
+        summary="List what is served, for clients of TypeSafe and OpenAI",
+        operation_id="listModels",
+        name="GetModel",
+        **given,
+    )(list_models)
 
 
 def _answering(spoken: Format, respond: Respond, wait: Wait) -> Callable[[Request], Awaitable[Response]]:
@@ -160,23 +132,25 @@ def json_response(document: Any) -> Response:
     return Response(to_json(document), media_type=JSON_ONLY[0])
 
 
+def errors_by_status(codes: Iterable[str], path: str = "") -> dict[int, str]:
+    """Return which codes a path has with which status, in words; a format of others may have statuses of its own."""
+    names: dict[int, list[str]] = {}
+    for code in codes:
+        failure = Failure(code, "", "")
+        status, _ = body_of(path, failure) or (failure.kind.http, None)
+        names.setdefault(status, []).append(f"`{code}`")
+    return {status: " or ".join(of_status) for status, of_status in sorted(names.items())}
+
+
 def responses(
     path: str, example: Any, schema: Mapping[str, Any], codes: Iterable[str]
 ) -> dict[int | str, dict[str, Any]]:
     """Return what a path answers with: a success, and errors by the statuses that its format has for them."""
-    names: dict[int, list[str]] = {}
-    for code in codes:
-        told = body_of(path, Failure(code, "", "", ERRORS[code]))
-        names.setdefault(told[0] if told else ERRORS[code].http, []).append(code)
-    errors: dict[int | str, dict[str, Any]] = {
-        status: {
-            "description": " or ".join(f"`{code}`" for code in of_status),
-            "content": {"application/json": {"schema": _OBJECT}},
-        }
-        for status, of_status in sorted(names.items())
-    }
     content = {"application/json": {"schema": schema, "example": example}}
-    return {200: {"description": "Successful Response", "content": content}, **errors}
+    error = {"application/json": {"schema": _OBJECT}}
+    errors = errors_by_status(codes, path).items()
+    told: dict[int | str, dict[str, Any]] = {200: {"description": "Successful Response", "content": content}}
+    return told | {status: {"description": description, "content": error} for status, description in errors}
 
 
 # Errors on the paths whose formats are others': by the path, since a request can be refused unread.

@@ -21,7 +21,7 @@ from mqan_core import __version__
 from mqan_core.answer.types import Answer
 from mqan_serving.contract.answers import document_of
 from mqan_serving.contract.calls import MOST_IN_ALL, AskedText, check_explained, check_shared, item_of
-from mqan_serving.contract.errors import CODES_OF_ANSWER, AnsweringError, Failure, describe, shown_field
+from mqan_serving.contract.errors import CODES_OF_ANSWER, AnsweringError, Failure, PlacedError, describe, shown_field
 from mqan_serving.contract.model import Model
 from mqan_serving.contract.questions import Question, json_body
 from mqan_serving.formats.adapting import Part, Place, problem, read, read_object, refuse
@@ -125,37 +125,39 @@ def add_inference_routes(
 
         return await respond(request, run, _MEDIA_TYPES)
 
-    live = "Whether the process works, as the Open Inference Protocol says it"
-    ready = "Whether to send requests here, as the Open Inference Protocol says it"
-    server = "Describe the server, as the Open Inference Protocol does"
-    batch = "Answer a batch of questions in tensors, as the Open Inference Protocol has them"
-    model_ready, tensors = "Whether the model takes requests", "Describe the tensors of the model"
-    of_model = {"name": _METADATA["name"], "ready": True}
-    sent = json_body(_OBJECT, example=EXAMPLES[_INFER]["request"])
-    key: dict[str, Any] = {"dependencies": dependencies}
-    post: dict[str, Any] = {"methods": ["POST"], "openapi_extra": sent, **key}
-    routes: list[tuple[str, Callable[..., Any], str, str, str, Any, Sequence[str], dict[str, Any]]] = [
-        ("/v2/health/live", is_live, "ServerLive", "Check", live, {"live": True}, _CODES_OF_HEALTH, {}),
-        ("/v2/health/ready", is_ready, "ServerReady", "Check", ready, {"ready": True}, _CODES_OF_HEALTH, {}),
-        (f"{_MODEL}/ready", is_model_ready, "ModelReady", "Check", model_ready, of_model, _CODES_OF_HEALTH, {}),
-        ("/v2", describe_server, "ServerMetadata", "GetModel", server, _SERVER, CODES_OF_MODELS, key),
-        (_MODEL, describe_model, "ModelMetadata", "GetModel", tensors, _METADATA, CODES_OF_MODELS, key),
-        (_INFER, infer, "Infer", "AnswerMany", batch, EXAMPLES[_INFER]["response"], CODES_OF_ANSWER, post),
-    ]
-    for path, call, operation, name, summary, example, codes, more in routes:
+    model_ready, result = {"name": _METADATA["name"], "ready": True}, EXAMPLES[_INFER]["response"]
+    post: dict[str, Any] = {
+        "methods": ["POST"],
+        "openapi_extra": json_body(_OBJECT, example=EXAMPLES[_INFER]["request"]),
+    }
+    routes: list[tuple[str, Callable[..., Any], str, str, str, Any]] = [
+        ("/v2/health/live", is_live, "Check", "ServerLive",
+         "Whether the process works, as the Open Inference Protocol says it", {"live": True}),
+        ("/v2/health/ready", is_ready, "Check", "ServerReady",
+         "Whether to send requests here, as the Open Inference Protocol says it", {"ready": True}),
+        (f"{_MODEL}/ready", is_model_ready, "Check", "ModelReady", "Whether the model takes requests", model_ready),
+        ("/v2", describe_server, "GetModel", "ServerMetadata",
+         "Describe the server, as the Open Inference Protocol does", _SERVER),
+        (_MODEL, describe_model, "GetModel", "ModelMetadata", "Describe the tensors of the model", _METADATA),
+        (_INFER, infer, "AnswerMany", "Infer",
+         "Answer a batch of questions in tensors, as the Open Inference Protocol has them", result),
+    ]  # fmt: skip
+    for path, call, name, operation, summary, example in routes:
+        codes = {"Check": _CODES_OF_HEALTH, "GetModel": CODES_OF_MODELS, "AnswerMany": CODES_OF_ANSWER}[name]
+        more: dict[str, Any] = {"dependencies": [] if name == "Check" else dependencies}
         is_of_model = path.startswith(_MODEL)
-        told = tuple(dict.fromkeys((*codes, "unknown_model"))) if is_of_model else codes
         for version in ("", "/versions/{model_version}") if is_of_model else ("",):
             app.add_api_route(
                 path.replace(_MODEL, _MODEL + version),
                 call,
-                responses=responses(path, example, _OBJECT, told),
+                responses=responses(path, example, _OBJECT, dict.fromkeys((*codes, *["unknown_model"] * is_of_model))),
                 summary=summary,
                 operation_id=f"inference{operation}",
                 name=name,
                 tags=["formats of others"],
                 include_in_schema=not version,
                 **more,
+                **(post if call is infer else {}),
             )
 
 
@@ -166,6 +168,10 @@ def _entry(models: Models, name: str, version: str) -> Entry:
         known = " or ".join(f"{entry.name!r}, version {entry.version!r} or none" for entry in served.values())
         raise refuse("unknown_model", ("model",), "The model or version is not served here.", f"Ask for {known}.")
     return found
+
+
+def _refuse_input(code: str, name: str, message: str, hint: str = "", *below: str) -> PlacedError:
+    return refuse(code, ("inputs", name, *below), f"The input {name} {message}", hint)
 
 
 def _read(body: bytes, header: str | None) -> tuple[_InferRequest, dict[str, list[str]]]:
@@ -190,34 +196,34 @@ def _read(body: bytes, header: str | None) -> tuple[_InferRequest, dict[str, lis
 def _tensors(inputs: Sequence[_Input], rest: bytes) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for tensor in inputs:
-        name, place = tensor.name, ("inputs", tensor.name)
+        name = tensor.name
         size = None if tensor.parameters is None else tensor.parameters.binary_data_size
         if size is not None:
             if size > len(rest):
-                message = f"The input {name} has {size} bytes, of which {len(rest)} are in the body."
-                raise refuse("option_out_of_range", (*place, "parameters", "binary_data_size"), message)
-            texts, rest = decode_elements(rest[:size], place), rest[size:]
+                message = f"has {size} bytes, of which {len(rest)} are in the body."
+                raise _refuse_input("option_out_of_range", name, message, "", "parameters", "binary_data_size")
+            texts, rest = decode_elements(rest[:size], ("inputs", name)), rest[size:]
         elif tensor.data is None:
-            raise refuse("missing_field", (*place, "data"), f"The input {name} has no data.", "Send them, too.")
+            raise _refuse_input("missing_field", name, "has no data.", "Send them, too.", "data")
         else:
             texts = tensor.data
         if name in found:
-            raise refuse("unknown_field", place, f"The input {name} comes twice.", "Send each input at most once.")
+            raise _refuse_input("unknown_field", name, "comes twice.", "Send each input at most once.")
         if tensor.shape != [len(texts)]:
-            message = f"The input {name} has {len(texts)} texts, which its shape does not say."
-            raise refuse("invalid_input", place, message, "Send a shape of one number: how many texts there are.")
+            hint = "Send a shape of one number: how many texts there are."
+            raise _refuse_input("invalid_input", name, f"has {len(texts)} texts, which its shape does not say.", hint)
         found[name] = texts
     if rest:
         message = f"{len(rest)} bytes follow that are of no input."
         raise refuse("malformed_request", ("inputs",), message, "Send binary_data_size with each input in binary.")
     for needed in ("context", "question"):
         if needed not in found:
-            raise refuse("missing_field", ("inputs", needed), f"The input {needed} is missing.", "Send it, too.")
+            raise _refuse_input("missing_field", needed, "is missing.", "Send it, too.")
         if not found[needed]:
-            raise refuse("invalid_input", ("inputs", needed), f"The input {needed} has no texts.", "Send at least one.")
+            raise _refuse_input("invalid_input", needed, "has no texts.", "Send at least one.")
         if len(found[needed]) > MOST_IN_ALL:
-            message = f"The input {needed} has {len(found[needed])} texts; 1 to {MOST_IN_ALL} are accepted."
-            raise refuse("too_many_questions", ("inputs", needed), message)
+            message = f"has {len(found[needed])} texts; 1 to {MOST_IN_ALL} are accepted."
+            raise _refuse_input("too_many_questions", needed, message)
     return found
 
 
@@ -231,13 +237,10 @@ def _texts_of(service: Service, request: _InferRequest, tensors: dict[str, list[
     check_shared(number * shared + asked, most, "inputs", "The question and choices of all rows together")
     parameters = {name: value for name, value in (request.parameters or {}).items() if name != _BINARY_OUTPUT}
     rows = [{"question": one, **choices, **parameters} for one in _spread(questions, number, "question")]
-    pairs = zip(rows, _spread(contexts, number, "context"), strict=True)
-    items = []
-    for i, (row, context) in enumerate(pairs):
-        item = item_of(row, context)
+    items = list(map(item_of, rows, _spread(contexts, number, "context")))
+    for i, item in enumerate(items):
         if not isinstance(item.question, Question):
             raise _failed(describe(item.question), i, number)
-        items.append(item)
     texts = [AskedText(None, tuple(items))] if len(contexts) == 1 else [AskedText(None, (item,)) for item in items]
     check_explained(texts)
     return texts
@@ -245,8 +248,8 @@ def _texts_of(service: Service, request: _InferRequest, tensors: dict[str, list[
 
 def _spread(texts: list[str], number: int, name: str) -> list[str]:
     if len(texts) not in (1, number):
-        message = f"The input {name} has {len(texts)} texts for {number} questions."
-        raise refuse("invalid_input", ("inputs", name), message, "Send one for each question, or one for all.")
+        message = f"has {len(texts)} texts for {number} questions."
+        raise _refuse_input("invalid_input", name, message, "Send one for each question, or one for all.")
     return texts * number if len(texts) == 1 else texts
 
 
@@ -257,11 +260,10 @@ def _failed(failure: Failure, index: int, number: int) -> AnsweringError:
 
 def _response(request: _InferRequest, outcomes: Iterable[Sequence[Outcome]], model: Model) -> Response:
     results = [outcome.result for outcome in chain.from_iterable(outcomes)]
-    answers = []
     for i, result in enumerate(results):
         if not isinstance(result, Answer):
             raise _failed(result, i, len(results))
-        answers.append(result)
+    answers = [result for result in results if isinstance(result, Answer)]
     tellers: dict[str, Callable[[Answer], str]] = {
         "answer": lambda answer: answer.text,
         "attributions": lambda answer: to_json(document_of(answer, model)).decode(),

@@ -40,6 +40,8 @@ class LogWriter:
                 self._thread = threading.Thread(target=self._run, name="mqan-log", daemon=True)
                 self._thread.start()
 
+    log = debug = info = warning = error = critical = write  # as structlog asks for it
+
     def flush(self, timeout_s: float) -> bool:
         with self._lines.all_tasks_done:
             return self._lines.all_tasks_done.wait_for(lambda: not self._lines.unfinished_tasks, timeout_s)

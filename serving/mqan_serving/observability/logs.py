@@ -10,18 +10,19 @@ import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import structlog
 
 from mqan_core.answer.types import Answer
+from mqan_serving.contract.answers import document_of, word_document
 from mqan_serving.contract.calls import AskedText
 from mqan_serving.contract.errors import describe
 from mqan_serving.contract.model import Model
 from mqan_serving.contract.questions import Question
 from mqan_serving.observability.log_writer import WRITER
 from mqan_serving.observability.metrics import CANCELLED, OK, Metrics
-from mqan_serving.service.answer_service import Service, Streamed
+from mqan_serving.service.answer_service import Service
 from mqan_serving.service.many import Outcome, answer_texts
 from mqan_serving.service.models import Lease, Models
 from mqan_serving.service.timeline import Timeline
@@ -30,6 +31,7 @@ _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARN
 _GRAVEST: Final = ("unavailable", "overloaded", "deadline_exceeded", "internal")  # the last most; all others less
 CALLER: Final = "x-mqan-caller"  # names who shall always have the same of two models
 MODEL: Final = "x-mqan-model"  # names the model that answered
+Told = tuple[Literal["word", "answer"], dict[str, Any]]  # a part of a streamed answer, and its document
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -44,19 +46,12 @@ def set_up_logs(level: str) -> None:
             structlog.processors.JSONRenderer(),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
-        logger_factory=lambda *_: _Lines(),
+        logger_factory=lambda *_: WRITER,
         cache_logger_on_first_use=False,
     )
     root = logging.getLogger()
     if not any(isinstance(handler, _Forward) for handler in root.handlers):
         root.addHandler(_Forward())
-
-
-class _Lines:
-    def msg(self, line: str) -> None:
-        WRITER.write(line)
-
-    log = debug = info = warning = error = critical = msg
 
 
 class _Forward(logging.Handler):
@@ -150,7 +145,7 @@ class RequestLog:
                 continue
             codes.append(outcome.result.code)
             if outcome.fault is not None:
-                self._log_fault(outcome.fault)
+                self._log("failed", level="error", exc_info=outcome.fault)
         if codes:
             self._values["unanswered"] = len(codes)
             if not self._answers:
@@ -174,19 +169,16 @@ class RequestLog:
         failure = describe(error)
         self.code, self._is_told = failure.code, True
         if failure.is_internal:
-            self._log_fault(error)
+            self._log("failed", level="error", exc_info=error)
         else:
-            log("refused", code=failure.code, ms=self._elapsed_ms(), **self._values)
-
-    def _log_fault(self, error: BaseException) -> None:
-        log("failed", level="error", ms=self._elapsed_ms(), exc_info=error, **self._values)
+            self._log("refused", code=failure.code)
 
     def log_cancelled(self) -> None:
         """Log a request whose caller went away, unless it has ended before."""
         if self._is_counted:
             return
         self.code, self._is_told = CANCELLED, True
-        log("cancelled", ms=self._elapsed_ms(), **self._values)
+        self._log("cancelled")
 
     def count(self) -> None:
         """Count the request, once, and log an answer, before the response leaves: whoever has it finds both."""
@@ -203,12 +195,12 @@ class RequestLog:
                 for answer, timeline in self._answers:
                     self._metrics.count_answer(answer, timeline, None if self.model is None else self.model.name)
                 num_tokens = sum(len(answer.tokens) for answer, _ in self._answers)
-                log("answered", answer_tokens=num_tokens, ms=self._elapsed_ms(), **self._values)
+                self._log("answered", answer_tokens=num_tokens)
             elif "unanswered" in self._values and not self._is_told:
-                log("refused", code=self.code, ms=self._elapsed_ms(), **self._values)
+                self._log("refused", code=self.code)
 
-    def _elapsed_ms(self) -> float:
-        return round(self.timeline.elapsed_s * 1000, 2)
+    def _log(self, event: str, **values: Any) -> None:
+        log(event, **values, ms=round(self.timeline.elapsed_s * 1000, 2), **self._values)
 
 
 async def answer_and_log(service: Service, log: RequestLog, texts: Sequence[AskedText]) -> list[list[Outcome]]:
@@ -232,11 +224,17 @@ async def using(
         lease.release()
 
 
-async def stream_and_log(models: Models, question: Question, log: RequestLog) -> AsyncGenerator[Streamed, None]:
+async def stream_and_log(models: Models, question: Question, log: RequestLog) -> AsyncGenerator[Told, None]:
     """Yield the words of an answer, then the whole, by the model that the question is for."""
     async with (
         using(models, question.model, log, question.timeout_ms) as service,
         aclosing(service.stream(question, log.timeline)) as parts,
     ):
         async for part in parts:
-            yield part
+            if isinstance(part, Answer):
+                document = document_of(part, service.model, is_cited=question.citations)
+                log.note_answer(part)
+                log.count()
+                yield "answer", document
+            else:
+                yield "word", word_document(part)

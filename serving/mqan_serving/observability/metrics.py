@@ -28,8 +28,7 @@ from mqan_core.answer.types import Answer, Source
 from mqan_serving.contract.errors import ERRORS
 from mqan_serving.contract.model import Model
 from mqan_serving.observability.log_writer import WRITER
-from mqan_serving.service.meter import Meter
-from mqan_serving.service.timeline import STAGES, Timeline
+from mqan_serving.service.timeline import STAGES, Meter, Timeline
 
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"  # the library's
 CONTENT_TYPE = CONTENT_TYPE_LATEST

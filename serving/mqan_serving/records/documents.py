@@ -7,11 +7,19 @@ from pathlib import Path
 from typing import Any, Final
 
 from mqan_serving.contract.answers import quotation_document
-from mqan_serving.contract.calls import MOST_IN_ALL, MOST_QUESTIONS, MOST_TEXTS
+from mqan_serving.contract.calls import (
+    MOST_IN_ALL,
+    MOST_QUESTIONS,
+    MOST_TEXTS,
+    fields_of_call,
+    list_of,
+    object_of,
+    string_of,
+)
 from mqan_serving.contract.documents import QuotationDocument
 from mqan_serving.contract.errors import AnsweringError
 from mqan_serving.contract.model import Document, ItemErrorDocument, ModelVersionDocument, Named, described, version_of
-from mqan_serving.contract.questions import json_body, question_schema
+from mqan_serving.contract.questions import json_body
 from mqan_serving.records.filling import FilledField, Record
 
 
@@ -128,7 +136,7 @@ def _field(field: FilledField) -> dict[str, Any]:
 _EXAMPLE: Final = json.loads(Path(__file__).with_name("example.json").read_text(encoding="utf-8"))
 RECORD_REQUEST: Final[dict[str, Any]] = _EXAMPLE["request"]
 RECORD_RESPONSE: Final[dict[str, Any]] = _EXAMPLE["response"]
-_CONTEXT: Final = {"type": "string", "description": "The text.", "examples": [RECORD_REQUEST["context"]]}
+_CONTEXT: Final = string_of("The text.", RECORD_REQUEST["context"])
 _OF_CALL: Final[dict[str, Any]] = {
     "schema": {
         "type": "object",
@@ -138,44 +146,17 @@ _OF_CALL: Final[dict[str, Any]] = {
         "numbers (format money), booleans, enums, and arrays of strings or of an enum. `ask` in a field is its "
         "question; without it the question is made from `description`, or from the name and the type.",
     },
-    "timeout_ms": {
-        "type": "integer",
-        "minimum": 1,
-        "description": "Milliseconds until the record is of no use. Unset or above the server's limit: that limit.",
-        "examples": [2000],
-    },
-    "model": question_schema()["properties"]["model"],
+    **fields_of_call(
+        "Milliseconds until the record is of no use. Unset or above the server's limit: that limit.", 2000
+    ),
 }
-_TEXT: Final[dict[str, Any]] = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
-        "id": {"type": "string", "description": "Comes back with the record.", "examples": ["mail-17"]},
-        "context": _CONTEXT,
-    },
-    "required": ["context"],
-}
-_TEXTS: Final[dict[str, Any]] = {
-    "type": "array",
-    "minItems": 1,
-    "maxItems": MOST_TEXTS,
-    "description": f"Texts; a string is a text without an id. Texts times fields are at most {MOST_IN_ALL}.",
-    "items": {"anyOf": [{"type": "string"}, _TEXT]},
-}
-
-
-def _body(name: str, schema: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "additionalProperties": False,
-        "properties": {name: schema, **_OF_CALL},
-        "required": [name, "schema"],
-    }
-
-
-RECORD_SCHEMA: Final[dict[str, Any]] = json_body(
-    {"title": "RecordRequest", "anyOf": [_body("context", _CONTEXT), _body("texts", _TEXTS)]}, example=RECORD_REQUEST
-)
+_TEXT: Final = object_of({"id": string_of("Comes back with the record.", "mail-17"), "context": _CONTEXT}, "context")
+_TOLD: Final = f"Texts; a string is a text without an id. Texts times fields are at most {MOST_IN_ALL}."
+_TEXTS: Final = list_of({"anyOf": [{"type": "string"}, _TEXT]}, MOST_TEXTS, description=_TOLD)
+_BODIES: Final = [
+    object_of({name: schema, **_OF_CALL}, name, "schema") for name, schema in (("context", _CONTEXT), ("texts", _TEXTS))
+]
+RECORD_SCHEMA: Final[dict[str, Any]] = json_body({"title": "RecordRequest", "anyOf": _BODIES}, example=RECORD_REQUEST)
 RECORD_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     200: {"content": {"application/json": {"example": RECORD_RESPONSE}}},
     422: {"content": {"application/json": {"example": _EXAMPLE["error"]}}},

@@ -162,9 +162,16 @@ def ask_fields(request: RecordRequest) -> list[Question]:
 
 
 def fill_fields(request: RecordRequest, answers: Sequence[Answer], knows: Knows) -> Record:
-    pairs = zip(request.fields, answers, strict=True)
-    filled = [_fill(request.context, field, found, knows) for field, found in pairs]
-    return Record(_values(request.fields, filled), tuple(filled))
+    values, filled = {}, []
+    for field, answer in zip(request.fields, answers, strict=True):
+        found = _found(request.context, field, answer, knows)
+        if found.answered and found.probability < field.least:
+            reason = f"Unsure: its probability is below {field.least:g}."
+            found = replace(found, answered=False, value=_nothing(field.kind), reason=reason)
+        filled.append(found)
+        if found.value is not None or field.is_nullable:
+            values[field.name] = found.value
+    return Record(values, tuple(filled))
 
 
 def _ask(request: RecordRequest, field: RecordField) -> Question:
@@ -200,14 +207,6 @@ def _refused(field: RecordField, failure: Failure) -> AnsweringError:
     return AnsweringError(named, ("schema", "properties", field.name))
 
 
-def _fill(context: str, field: RecordField, answer: Answer, knows: Knows) -> FilledField:
-    found = _found(context, field, answer, knows)
-    if not found.answered or found.probability >= field.least:
-        return found
-    reason = f"Unsure: its probability is below {field.least:g}."
-    return replace(found, answered=False, value=_nothing(field.kind), reason=reason)
-
-
 def _nothing(kind: Kind) -> Any:
     return [] if kind in (Kind.TEXTS, Kind.CHOICES) else None
 
@@ -223,16 +222,19 @@ def _found(context: str, field: RecordField, answer: Answer, knows: Knows) -> Fi
     found = FilledField(field.name, field.question, None, text, spans, answer.answered, answer.probability)
     if not answer.answered:
         return replace(found, value=_nothing(field.kind), reason=NOT_SAID)
-    if field.kind is Kind.YES_NO:
-        return replace(found, value=answer.chosen == ("yes",))
-    if field.kind is Kind.CHOICE:
-        [label] = answer.chosen  # as it was given, which the text of the answer need not be
-        return replace(found, value=field.options[label])
-    if field.kind is Kind.CHOICES:
-        return replace(found, value=[field.options[label] for label in answer.chosen])
-    if field.kind is Kind.TEXTS:
-        return replace(found, value=list(dict.fromkeys(span.text for span in spans)))
-    return _read(context, field, found, knows)
+    value: Any
+    match field.kind:
+        case Kind.YES_NO:
+            value = answer.chosen == ("yes",)
+        case Kind.CHOICE:
+            value = field.options[answer.chosen[0]]  # as it was given, which the text of the answer need not be
+        case Kind.CHOICES:
+            value = [field.options[label] for label in answer.chosen]
+        case Kind.TEXTS:
+            value = list(dict.fromkeys(span.text for span in spans))
+        case _:
+            return _read(context, field, found, knows)
+    return replace(found, value=value)
 
 
 def _of_kind(context: str, kind: Kind, answer: Answer) -> Answer:
@@ -249,25 +251,16 @@ def _read(context: str, field: RecordField, found: FilledField, knows: Knows) ->
     [span] = found.spans  # it was asked for as one unbroken quotation
     before, after = context[max(0, span.start - NEAR_CHARS) : span.start], context[span.end : span.end + NEAR_CHARS]
     try:
-        read = read_value(field.kind, found.text, before, after, knows)
+        value, normalized = read_value(field.kind, found.text, before, after, knows)
+        if field.bounds is not None:
+            field.bounds.validate_python(value, strict=True)
     except NoValueError as error:
         return replace(found, answered=False, reason=f"The quotation {error}.")
-    if field.bounds is not None:
-        try:
-            field.bounds.validate_python(read.value, strict=True)
-        except ValidationError as error:
-            why = error.errors(include_url=False, include_input=False)[0]["msg"]
-            reason = f"The value is not within the schema's bounds: {why}."
-            return replace(found, answered=False, normalized=read.normalized, reason=reason)
-    return replace(found, value=read.value, normalized=read.normalized)
-
-
-def _values(fields: Sequence[RecordField], filled: Sequence[FilledField]) -> dict[str, Any]:
-    return {
-        field.name: found.value
-        for field, found in zip(fields, filled, strict=True)
-        if found.value is not None or field.is_nullable
-    }
+    except ValidationError as error:
+        why = error.errors(include_url=False, include_input=False)[0]["msg"]
+        reason = f"The value is not within the schema's bounds: {why}."
+        return replace(found, answered=False, normalized=normalized, reason=reason)
+    return replace(found, value=value, normalized=normalized)
 
 
 def balanced(context: str, span: AnswerSpan) -> AnswerSpan:

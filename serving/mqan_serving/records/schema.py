@@ -36,8 +36,9 @@ _MOST_STEPS: Final = 16  # from a property to what it refers to
 _MOST_BRANCHES: Final = 8  # of anyOf
 _MOST_KEYWORDS: Final = 64  # of a schema, so that what many fields refer to is quick to read
 _MOST_ASKED: Final = 2000  # characters of an ask or a description, to which many fields can refer
-_FORMATS: Final[Mapping[str, Mapping[str, Kind]]] = {
+_KINDS: Final[Mapping[str, Mapping[str | None, Kind]]] = {  # by type and format
     "string": {
+        None: Kind.TEXT,
         "date": Kind.DATE,
         "date-time": Kind.DATE_TIME,
         "time": Kind.TIME,
@@ -45,10 +46,9 @@ _FORMATS: Final[Mapping[str, Mapping[str, Kind]]] = {
         "uri": Kind.URI,
         "phone": Kind.PHONE,
     },
-    "integer": {},
-    "number": {"money": Kind.MONEY},
+    "integer": {None: Kind.INTEGER},
+    "number": {None: Kind.NUMBER, "money": Kind.MONEY},
 }
-_PLAIN: Final = {"string": Kind.TEXT, "integer": Kind.INTEGER, "number": Kind.NUMBER}
 _NOTES: Final = frozenset(
     {"$comment", "ask", "default", "deprecated", "description", "examples", "readOnly", "title", "type", "writeOnly"}
 )
@@ -142,10 +142,10 @@ class _Reading:
             if isinstance(ref, str) and ref.startswith(opening):
                 name = unquote(ref.removeprefix(opening)).replace("~1", "/").replace("~0", "~")
                 found = self._definitions.get(name)
-                if isinstance(found, dict) and len(found) <= _MOST_KEYWORDS:
-                    return found
                 if isinstance(found, dict):
-                    raise _refuse(self._where, f"refers to a schema with more than {_MOST_KEYWORDS} keywords")
+                    if len(found) > _MOST_KEYWORDS:
+                        raise _refuse(self._where, f"refers to a schema with more than {_MOST_KEYWORDS} keywords")
+                    return found
         raise _refuse(self._where, "has a $ref to something that is not in $defs")
 
     def _one_of(self, rest: dict[str, Any]) -> tuple[dict[str, Any], bool]:
@@ -200,15 +200,13 @@ def _quoted(where: str, found: Mapping[str, Any]) -> Kind:
     given = found.get("type")
     if given == "object" or "properties" in found:
         raise _refuse(where, "is an object; give each of its fields a name of its own beside the others")
-    if not isinstance(given, str) or given not in _PLAIN:
+    if not isinstance(given, str) or given not in _KINDS:
         raise _refuse(where, "has no type of string, number, integer, boolean, or array of strings")
     form = found.get("format")
-    if form is None:
-        return _PLAIN[given]
-    if not isinstance(form, str) or form not in _FORMATS[given]:
-        listed = ", ".join(_FORMATS[given]) or "none"
+    if not isinstance(form, str | None) or form not in _KINDS[given]:
+        listed = ", ".join(filter(None, _KINDS[given])) or "none"
         raise _refuse(where, f"has a format that is not supported; of {given} these are: {listed}")
-    return _FORMATS[given][form]
+    return _KINDS[given][form]
 
 
 def _of_items(where: str, item: Mapping[str, Any], *, is_nullable: bool) -> tuple[Kind, dict[str, Any]]:

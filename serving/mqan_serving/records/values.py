@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from mqan_core.text.tokens import without_invisible
@@ -66,8 +66,7 @@ class Normalized:
     iso: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(NamedTuple):
     """The value of a quotation: of the field's type, with what a library made of the quotation where one did."""
 
     value: str | float

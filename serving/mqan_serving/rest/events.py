@@ -14,12 +14,9 @@ from fastapi.responses import StreamingResponse
 from pydantic_core import to_json
 from starlette.types import Send
 
-from mqan_core.answer.types import Answer
-from mqan_serving.contract.answers import document_of, word_document
 from mqan_serving.contract.errors import describe
-from mqan_serving.observability.logs import RequestLog
+from mqan_serving.observability.logs import RequestLog, Told
 from mqan_serving.rest.gateway import failure_body
-from mqan_serving.service.answer_service import Streamed
 
 MEDIA_TYPE: Final = "text/event-stream"
 # What lies between server and client is to hand each event on as it comes; the second is nginx's.
@@ -29,16 +26,8 @@ _HEADERS: Final = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 class EventStream(StreamingResponse):
     """A response of events. What fails before the first word, or the answer, is told by a status."""
 
-    def __init__(
-        self,
-        first: Streamed,
-        rest: AsyncGenerator[Streamed, None],
-        *,
-        is_cited: bool,
-        log: RequestLog,
-    ) -> None:
+    def __init__(self, first: Told, rest: AsyncGenerator[Told, None], log: RequestLog) -> None:
         self._rest = rest
-        self._is_cited = is_cited
         self._log = log
         log.is_streaming = True
         super().__init__(self._write(first), headers=_HEADERS, media_type=MEDIA_TYPE)
@@ -51,24 +40,15 @@ class EventStream(StreamingResponse):
         finally:
             self._log.log_cancelled()  # does nothing after the last event
 
-    async def _write(self, first: Streamed) -> AsyncIterator[str]:
+    async def _write(self, first: Told) -> AsyncIterator[str]:
         try:
-            yield self._event(first)
-            async for streamed in self._rest:
-                yield self._event(streamed)
+            yield _event(*first)
+            async for name, document in self._rest:
+                yield _event(name, document)
         except Exception as error:
             self._log.log_failure(error)
             self._log.count()
             yield _event("error", failure_body(describe(error), self._log))
-
-    def _event(self, streamed: Streamed) -> str:
-        if not isinstance(streamed, Answer):
-            return _event("word", word_document(streamed))
-        assert self._log.model is not None  # noqa: S101  it gave this answer
-        document = document_of(streamed, self._log.model, is_cited=self._is_cited)
-        self._log.note_answer(streamed)
-        self._log.count()
-        return _event("answer", document)
 
 
 def _event(name: str, document: dict[str, Any]) -> str:

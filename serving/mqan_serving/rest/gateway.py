@@ -70,7 +70,7 @@ class Gateway:
 
     def __post_init__(self) -> None:
         self._open_paths = _OPEN_PATHS if self.settings.metrics_need_key else _OPEN_PATHS | {METRICS_PATH}
-        self._held = _Held(_HELD_BODIES * self.settings.max_request_bytes)
+        self.num_held_bytes = 0  # of bodies that are incomplete
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -104,7 +104,7 @@ class Gateway:
                 response_headers["x-content-type-options"] = "nosniff"
             await send(message)
 
-        body = _Body(receive, self.settings.request_timeout_s, self._held)
+        body = _Body(receive, self)
         try:
             self._check(scope, headers)
             if method != _HEALTH and scope["path"] not in self._open_paths:
@@ -187,27 +187,13 @@ def is_allowed_host(given: str, allowed: tuple[str, ...]) -> bool:
     return True
 
 
-class _Held:
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._number = 0
-
-    def add(self, number: int) -> None:
-        self._number += number
-        if self._number > self._most:
-            raise ServingError("overloaded", "The server is reading too many requests.", retry_after_s=1)
-
-    def remove(self, number: int) -> None:
-        self._number -= number
-
-
 class _Body:
     """The body of one request as it comes: whole within the time of a request, and not beside too many others."""
 
-    def __init__(self, receive: Receive, timeout_s: float, held: _Held) -> None:
+    def __init__(self, receive: Receive, gateway: Gateway) -> None:
         self._receive = receive
-        self._deadline = asyncio.get_running_loop().time() + timeout_s
-        self._held = held
+        self._deadline = asyncio.get_running_loop().time() + gateway.settings.request_timeout_s
+        self._gateway = gateway
         self._num_bytes = 0
         self._is_whole = False
 
@@ -221,12 +207,14 @@ class _Body:
             raise ServingError("request_too_slow", "The body of the request did not come in time.") from None
         num_bytes = len(message.get("body", b""))
         self._num_bytes += num_bytes
-        self._held.add(num_bytes)
+        self._gateway.num_held_bytes += num_bytes
+        if self._gateway.num_held_bytes > _HELD_BODIES * self._gateway.settings.max_request_bytes:
+            raise ServingError("overloaded", "The server is reading too many requests.", retry_after_s=1)
         if not message.get("more_body", False):
             self._is_whole = True
             self.forget()
         return message
 
     def forget(self) -> None:
-        self._held.remove(self._num_bytes)
+        self._gateway.num_held_bytes -= self._num_bytes
         self._num_bytes = 0

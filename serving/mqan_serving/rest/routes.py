@@ -20,10 +20,10 @@ from mqan_core.errors import MqanError
 from mqan_serving.contract.answers import document_of
 from mqan_serving.contract.calls import MANY_SCHEMA, AskedText, model_of, texts_of
 from mqan_serving.contract.documents import AnswerDocument, AnswersDocument
-from mqan_serving.contract.errors import CODES_OF_ANSWER, ERRORS, Failure, describe, describe_http_status, refuse
+from mqan_serving.contract.errors import CODES_OF_ANSWER, describe, describe_http_status, refuse
 from mqan_serving.contract.model import ErrorDocument, HealthDocument, ModelDocument, model_document
 from mqan_serving.contract.questions import json_body, question_of, question_schema, read_object
-from mqan_serving.formats.foreign import JSON_ONLY, Run, Written, add_foreign_routes, json_response
+from mqan_serving.formats.foreign import JSON_ONLY, Run, Written, add_foreign_routes, errors_by_status, json_response
 from mqan_serving.formats.open_inference import add_inference_routes
 from mqan_serving.keys import ApiKeys
 from mqan_serving.observability.logs import MODEL, RequestLog, answer_and_log, stream_and_log, using
@@ -183,7 +183,7 @@ async def _answer(request: Request, models: Models, log: RequestLog) -> Written:
         log.note_stream()
         streamed = stream_and_log(models, question, log)
         first = await _while_connected(request, anext(streamed))
-        return EventStream(first, streamed, is_cited=question.citations, log=log)
+        return EventStream(first, streamed, log)
 
     async def answer() -> Written:
         async with using(models, question.model, log, question.timeout_ms) as service:
@@ -303,13 +303,8 @@ async def _respond(
 
 
 def _error_responses(codes: Iterable[str]) -> Responses:
-    statuses: dict[int, list[str]] = {}
-    for code in codes:
-        statuses.setdefault(ERRORS[code].http, []).append(code)
-    return {
-        status: {"model": ErrorDocument, "description": " or ".join(f"`{code}`" for code in names)}
-        for status, names in sorted(statuses.items())
-    }
+    errors = errors_by_status(codes).items()
+    return {status: {"model": ErrorDocument, "description": description} for status, description in errors}
 
 
 def _check_media_type(request: Request, media_types: Sequence[str]) -> None:
@@ -354,7 +349,7 @@ async def _on_wrong_form(request: Request, error: Exception) -> JSONResponse:
 
 async def _on_http_exception(request: Request, error: Exception) -> JSONResponse:
     status = error.status_code if isinstance(error, HTTPException) else 500
-    failure: Failure = describe_http_status(status)
+    failure = describe_http_status(status)
     if failure.code == "not_found" and (meant := meant_path(request.url.path, request.app.routes)):
         failure = replace(failure, hint=f"Did you mean {meant}? {failure.hint}")
     headers = error.headers if isinstance(error, HTTPException) else None

@@ -19,11 +19,7 @@ Options = list[tuple[str, int]]
 
 
 def max_calls(settings: Settings) -> int:
-    """Return how many calls may be in gRPC's hands, answered ones apart.
-
-    Beyond them its core resets calls, which callers see as CANCELLED without a word. So there are many more than places
-    in the service, which tells callers that it is full.
-    """
+    """Return how many calls may be in gRPC's hands: more than places, for beyond them its core resets calls unsaid."""
     return max(_LEAST_CALLS, _CALLS_A_PLACE * settings.max_admitted_requests)
 
 

@@ -88,7 +88,9 @@ def answers_response(document: dict[str, Any]) -> answer_pb2.AnswerManyResponse:
     return answer_pb2.AnswerManyResponse(texts=texts, model=document["model"])
 
 
-def word_response(document: dict[str, Any]) -> answer_pb2.AnswerStreamResponse:
+def stream_response(name: str, document: dict[str, Any]) -> answer_pb2.AnswerStreamResponse:
+    if name == "answer":
+        return answer_pb2.AnswerStreamResponse(answer=answer_response(document))
     token = {name: value for name, value in document.items() if name != "delta"}
     word = answer_pb2.StreamedWord(token=_message(token), delta=document["delta"])
     return answer_pb2.AnswerStreamResponse(word=word)

@@ -14,8 +14,7 @@ from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2
 
 from mqan.v1 import answer_pb2
-from mqan_core.answer.types import Answer
-from mqan_serving.contract.answers import document_of, word_document
+from mqan_serving.contract.answers import document_of
 from mqan_serving.contract.calls import texts_of
 from mqan_serving.contract.errors import ServingError
 from mqan_serving.contract.model import model_document
@@ -23,18 +22,8 @@ from mqan_serving.contract.questions import Question
 from mqan_serving.observability.logs import RequestLog, answer_and_log, stream_and_log, using
 from mqan_serving.records.documents import record_document
 from mqan_serving.records.filling import fill_record
+from mqan_serving.rpc import messages
 from mqan_serving.rpc.guard import Context, RpcGuard, parse_message, remaining_s_of, sparing
-from mqan_serving.rpc.messages import (
-    answer_response,
-    answers_response,
-    call_document,
-    model_response,
-    question_of_message,
-    record_request_of,
-    record_response,
-    timeout_ms_of,
-    word_response,
-)
 from mqan_serving.service.many import answers_document
 from mqan_serving.service.models import Models
 
@@ -58,7 +47,7 @@ class QuestionAnsweringMethods:
             async with using(models, question.model, log, question.timeout_ms) as service:
                 result = await service.answer(question, log.timeline)
                 log.note_answer(result)
-                return answer_response(document_of(result, service.model))
+                return messages.answer_response(document_of(result, service.model))
 
         return await self._guard.run("Answer", run, answer_pb2.AnswerResponse, grpc_context)
 
@@ -69,15 +58,8 @@ class QuestionAnsweringMethods:
             models = self._get_models()
             question = _read_question(message, grpc_context, models, log)
             async with aclosing(stream_and_log(models, question, log)) as parts:
-                async for part in parts:
-                    if isinstance(part, Answer):
-                        assert log.model is not None  # noqa: S101  it gave this answer
-                        response = answer_response(document_of(part, log.model))
-                        log.note_answer(part)
-                        log.count()
-                        yield answer_pb2.AnswerStreamResponse(answer=response)
-                    else:
-                        yield word_response(word_document(part))
+                async for name, document in parts:
+                    yield messages.stream_response(name, document)
 
         stream = self._guard.stream("AnswerStream", run, answer_pb2.AnswerStreamResponse, grpc_context)
         async with aclosing(stream) as responses:
@@ -90,11 +72,11 @@ class QuestionAnsweringMethods:
             models.check_size(len(message))
             request = parse_message(answer_pb2.AnswerManyRequest, message)
             remaining_s = remaining_s_of(grpc_context)
-            texts = await models.aside(len(message), lambda: texts_of(call_document(request, remaining_s)))
-            async with using(models, request.model, log, timeout_ms_of(remaining_s)) as service:
+            texts = await models.aside(len(message), lambda: texts_of(messages.call_document(request, remaining_s)))
+            async with using(models, request.model, log, messages.timeout_ms_of(remaining_s)) as service:
                 outcomes = await answer_and_log(service, log, texts)
                 return await models.aside(
-                    len(message), lambda: answers_response(answers_document(texts, outcomes, service.model))
+                    len(message), lambda: messages.answers_response(answers_document(texts, outcomes, service.model))
                 )
 
         return await self._guard.run("AnswerMany", run, answer_pb2.AnswerManyResponse, grpc_context)
@@ -103,12 +85,12 @@ class QuestionAnsweringMethods:
         async def run(log: RequestLog) -> answer_pb2.FillRecordResponse:
             models = self._get_models()
             models.check_size(len(message))
-            request = record_request_of(
+            request = messages.record_request_of(
                 parse_message(answer_pb2.FillRecordRequest, message), remaining_s_of(grpc_context)
             )
             async with using(models, request.model, log, request.timeout_ms) as service:
                 record = await fill_record(request, service, partial(answer_and_log, service, log))
-                return record_response(record_document(record, service.model))
+                return messages.record_response(record_document(record, service.model))
 
         return await self._guard.run("FillRecord", run, answer_pb2.FillRecordResponse, grpc_context)
 
@@ -116,7 +98,7 @@ class QuestionAnsweringMethods:
         async def run(log: RequestLog) -> answer_pb2.GetModelResponse:
             request = parse_message(answer_pb2.GetModelRequest, message)
             async with using(self._get_models(), request.model, log) as service:
-                return model_response(model_document(service.model, service.adapters.documents()))
+                return messages.model_response(model_document(service.model, service.adapters.documents()))
 
         return await self._guard.run("GetModel", run, answer_pb2.GetModelResponse, grpc_context)
 
@@ -168,6 +150,6 @@ def _serialize(message: Message) -> bytes:
 
 def _read_question(message: bytes, context: Context, models: Models, log: RequestLog) -> Question:
     models.check_size(len(message))
-    question = question_of_message(parse_message(answer_pb2.AnswerRequest, message), remaining_s_of(context))
+    question = messages.question_of_message(parse_message(answer_pb2.AnswerRequest, message), remaining_s_of(context))
     log.note_question(question)
     return question

@@ -1,6 +1,5 @@
 """The adapters of a folder by their names, each read again when its file has changed."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -8,13 +7,7 @@ from mqan_core.answer.adapter import ENDING, NAME, Adapter, AdapterError, read_a
 from mqan_serving.contract.errors import SettingsError, refuse
 from mqan_serving.contract.questions import AdapterField, ChoiceField, Question
 
-_State = tuple[int, int, int]
-
-
-@dataclass(slots=True)
-class _Read:
-    state: _State
-    found: Adapter | AdapterError
+_Found = Adapter | AdapterError
 
 
 class Adapters:
@@ -24,7 +17,7 @@ class Adapters:
         if folder is not None and not folder.is_dir():
             raise SettingsError(f"setting adapters (MQAN_ADAPTERS): {folder} is no folder")
         self._folder, self._bundle, self._width = folder, bundle, width
-        self._read: dict[str, _Read] = {}
+        self._read: dict[str, tuple[tuple[int, int, int], _Found]] = {}  # by name, with the state of its file
 
     def adapt(self, question: Question) -> Question:
         """Return a question with the labels of its adapter, if it names one, or raise ``InputError``."""
@@ -43,17 +36,17 @@ class Adapters:
         return adapted
 
     def named(self, name: str) -> Adapter:
-        read = self._look(name)
-        if read is None:
+        found = self._look(name)
+        if found is None:
             known = ", ".join(self._names()) or "none"
             message = f"There is no adapter {name[:64]!r} here; there are: {known}."
             raise refuse("unknown_adapter", "choices", message)
-        if isinstance(read.found, AdapterError):
-            raise refuse("unusable_adapter", "choices", f"{read.found}.")
-        return read.found
+        if isinstance(found, AdapterError):
+            raise refuse("unusable_adapter", "choices", f"{found}.")
+        return found
 
     def documents(self) -> list[dict[str, Any]]:
-        found = [(name, read.found) for name in self._names() if (read := self._look(name)) is not None]
+        found = [(name, self._look(name)) for name in self._names()]
         return [
             {
                 "name": name,
@@ -72,20 +65,19 @@ class Adapters:
         paths = [] if self._folder is None else sorted(self._folder.glob(f"*{ENDING}"))
         return [path.stem for path in paths if NAME.fullmatch(path.stem)]
 
-    def _look(self, name: str) -> _Read | None:
+    def _look(self, name: str) -> _Found | None:
         if self._folder is None or not NAME.fullmatch(name):
             return None
         path = self._folder / f"{name}{ENDING}"
         try:
             status = path.stat()
             state = status.st_mtime_ns, status.st_size, status.st_ino
-            known = self._read.get(name)
-            if known is None or known.state != state:
-                known = self._read[name] = _Read(state, self._open(path))
+            if name not in self._read or self._read[name][0] != state:
+                self._read[name] = state, self._open(path)
         except OSError:
             self._read.pop(name, None)
             return None
-        return known
+        return self._read[name][1]
 
     def _open(self, path: Path) -> Adapter | AdapterError:
         try:

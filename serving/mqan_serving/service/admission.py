@@ -13,12 +13,15 @@ from typing import Any, TypeVar
 
 from mqan_serving.contract.errors import ServingError
 
-_RETRY_AFTER_S = 1
 _MEASURED = 32  # readings that are remembered
 _LEAST_MEASURED = 256  # pieces of one that says how fast more are read
 _S_PER_CHAR = 1e-5  # by which a text's turn comes later: 10 s for 1 MiB, which takes 0.1 s to read
 
 ResultT = TypeVar("ResultT")
+
+
+def full() -> ServingError:
+    return ServingError("overloaded", "The server is full.", retry_after_s=1)
 
 
 class Pace:
@@ -66,7 +69,7 @@ class Admission:
     def admit(self, num_pieces: int) -> Iterator[None]:
         """Count a request in, and out again at the end; raise ``ServingError`` if the server is full."""
         if not self.has_room(num_pieces):
-            raise ServingError("overloaded", "The server is full.", retry_after_s=_RETRY_AFTER_S)
+            raise full()
         request = object()
         self._begun[request] = time.monotonic()
         self._num_pieces += num_pieces

@@ -19,11 +19,10 @@ from mqan_serving.contract.errors import ServingError, refuse
 from mqan_serving.contract.model import LimitsDocument, Model, ScoreDocument
 from mqan_serving.contract.questions import ParseName, Question
 from mqan_serving.service.adapters import Adapters
-from mqan_serving.service.admission import Admission, FairReader, Pace
+from mqan_serving.service.admission import Admission, FairReader, Pace, full
 from mqan_serving.service.batching import Batcher
 from mqan_serving.service.health import Health, Watch
-from mqan_serving.service.meter import Meter
-from mqan_serving.service.timeline import Timeline
+from mqan_serving.service.timeline import Meter, Timeline
 from mqan_serving.service.validation import Validator
 from mqan_serving.service.waiting import Tell
 from mqan_serving.settings import Settings
@@ -53,6 +52,8 @@ class Service:
         reader: FairReader | None = None,
     ) -> None:
         manifest = engine.bundle.manifest
+        num_threads = settings.threads_on(engine.provider)
+        max_batch_size = settings.batch_size_on(engine.provider)
         self.health = Health()
         self.limits = LimitsDocument(
             max_request_bytes=settings.max_request_bytes,
@@ -62,7 +63,7 @@ class Service:
             max_word_length=settings.max_word_length,
             max_metadata_bytes=settings.max_metadata_bytes,
             max_timeout_ms=max(1, round(settings.request_timeout_s * 1000)),
-            max_concurrent_requests=settings.max_queued_requests + settings.batch_size_on(engine.provider),
+            max_concurrent_requests=settings.max_queued_requests + max_batch_size,
             max_queued_requests=settings.max_queued_requests,
         )
         self.validator = Validator(self.limits)
@@ -89,10 +90,9 @@ class Service:
         self._timeout_s = settings.request_timeout_s
         self._unready_after_s = settings.unready_after_s
         self._num_calls = 0  # of many questions
-        num_threads = settings.threads_on(engine.provider)
         self._pace = Pace(num_threads)
         self._admission = Admission(self.limits.max_concurrent_requests, self._pace, self._timeout_s)
-        self.num_side_by_side = 2 * num_threads * settings.batch_size_on(engine.provider)
+        self.num_side_by_side = 2 * num_threads * max_batch_size
         self._watch = Watch(settings.unready_after_s, num_threads)
         self._executor = executor or _engine_threads(num_threads)
         self._is_reader_shared = reader is not None
@@ -104,7 +104,7 @@ class Service:
             self._watch,
             self._pace,
             num_threads=num_threads,
-            max_batch_size=settings.batch_size_on(engine.provider),
+            max_batch_size=max_batch_size,
             max_batch_tokens=settings.max_batch_tokens,
             max_running_tokens=settings.max_running_tokens,
         )
@@ -138,15 +138,12 @@ class Service:
         """Count a call of many questions in, and out again at the end; the server does not end before it."""
         self.check_open()
         if self._num_calls >= self.limits.max_concurrent_requests:
-            raise ServingError("overloaded", "The server is full.", retry_after_s=_RETRY_AFTER_S)
+            raise full()
         self._num_calls += 1
         try:
             yield
         finally:
             self._num_calls -= 1
-
-    async def wait_for_place(self, question: Question) -> None:
-        await self._admission.wait(question.num_pieces)
 
     def check_work(self, num_pieces: int, timeout_s: float) -> None:
         """Refuse a call with more pieces to read than its time allows, as far as that is more than a text may have."""
@@ -169,39 +166,39 @@ class Service:
         timeline: Timeline | None = None,
         *,
         tell: Tell | None = None,
-        is_admitted: bool = False,
+        call_begun: float | None = None,
     ) -> Answer:
         """Answer one question within its ``timeout_ms`` and the server's own limit, whichever is less.
 
         A caller that goes away cancels this call, which frees its place at once; so does the end of its time. ``tell``
-        is called with words as soon as they are decided, in order; the last may come with the answer only. A draining
-        server finishes what belongs to a call that was admitted.
+        is called with words as soon as they are decided, in order; the last may come with the answer only. A question
+        of a call that was admitted, whose time is that of the call, waits for a place, also of a draining server.
 
         Raises:
             InputError: it cannot be answered; the error says why and how to fix it.
             ServingError: the server is full, starting, draining or too slow.
         """
         question = self.adapters.adapt(question)
-        timeout_s = self.timeout_s_of(question)
-        if is_admitted:
-            self._check_working()
-        else:
-            self.check_open()
-            self.check_work(question.num_pieces, timeout_s)
+        timeout_s, num_pieces = self.timeout_s_of(question), question.num_pieces
         timeline = timeline or Timeline()
-        left_s = timeout_s - timeline.waited_s
-        deadline = time.monotonic() + left_s
-        with self._admission.admit(question.num_pieces), self._meter.track_request():
-            try:
-                async with asyncio.timeout(left_s):
+        if call_begun is None:
+            self.check_open()
+            self.check_work(num_pieces, timeout_s)
+        deadline = (time.monotonic() - timeline.waited_s if call_begun is None else call_begun) + timeout_s
+        is_full = False
+        try:
+            async with asyncio.timeout(deadline - time.monotonic()):
+                while call_begun is not None and (is_full := not self._admission.has_room(num_pieces)):
+                    await self._admission.wait(num_pieces)
+                self._check_working()
+                with self._admission.admit(num_pieces), self._meter.track_request():
                     timeline.begin("tokenise")
-                    request, max_answer_tokens = await self._read(question)
-                    answer = await self._batcher.answer(
-                        request, max_answer_tokens, timeline, deadline=deadline, tell=tell
-                    )
-            except TimeoutError:
-                message = f"No answer within {timeout_s:g} s."
-                raise ServingError("deadline_exceeded", message) from None
+                    request, limit = await self._read(question)
+                    answer = await self._batcher.answer(request, limit, timeline, deadline=deadline, tell=tell)
+        except TimeoutError:
+            if is_full:
+                raise full() from None
+            raise ServingError("deadline_exceeded", f"No answer within {timeout_s:g} s.") from None
         if question.parse is None:
             return answer
         return await asyncio.to_thread(self._parse, question.parse, answer, question)
@@ -304,11 +301,10 @@ async def open_service(
         return Engine.open(folder, provider=settings.provider, num_threads=1, precision=settings.precision)
 
     engine = await asyncio.get_running_loop().run_in_executor(opener, open_here)
-    if settings.threads_on(engine.provider) == 1:
-        service = Service(engine, settings, opener, meter, name, reader)
-    else:
+    is_alone = settings.threads_on(engine.provider) == 1
+    if not is_alone:
         opener.shutdown()
-        service = Service(engine, settings, None, meter, name, reader)
+    service = Service(engine, settings, opener if is_alone else None, meter, name, reader)
     await service.warm_up()
     return service
 

@@ -21,15 +21,13 @@ from mqan_runtime.rows import ReadRequest
 from mqan_serving.contract.errors import ServingError
 from mqan_serving.service.admission import Pace
 from mqan_serving.service.health import Watch
-from mqan_serving.service.meter import Meter
-from mqan_serving.service.timeline import Timeline
+from mqan_serving.service.timeline import Meter, Timeline
 from mqan_serving.service.waiting import Tell, Waiting, WaitingQueue
 
 if TYPE_CHECKING:  # it loads onnxruntime
     from mqan_runtime.engine import Engine
     from mqan_runtime.steps import Decoding
 
-_RETRY_AFTER_S = 1
 _SHORT_S = 0.1  # of reading in a round; after as much as is beyond it, as much time is given to decoding
 _YOUNG_STEPS = 3  # small decodings that have taken more go on together: one step of four rows costs less than of two
 
@@ -77,11 +75,10 @@ class _Rounds:
 
     def _take_readings(self) -> list[_Reading]:
         self.readings = [reading for reading in self.readings if any(w.is_awaited for w in reading.rows)]
-        new = self._take_some()
-        earlier = [self.readings.pop(0)] if self.readings else []
-        return new + earlier
+        new = self._take_new()
+        return new + ([self.readings.pop(0)] if self.readings else [])
 
-    def _take_some(self) -> list[_Reading]:
+    def _take_new(self) -> list[_Reading]:
         num_tokens = sum(decoding.num_tokens for decoding, _ in self.decodings)
         num_tokens += sum(len(reading.rows) * max(w.num_tokens for w in reading.rows) for reading in self.readings)
         is_idle = not (self.readings or self.decodings)
@@ -125,12 +122,11 @@ class _Rounds:
             together = [small.pop(0)]
             while small and sum(len(rows) for _, rows in together) + len(small[0][1]) <= self.max_merged:
                 together.append(small.pop(0))
-            running.append(together[0] if len(together) == 1 else self._merge(together))
+            if len(together) > 1:
+                merged: Decoding = self.engine.merge([decoding for decoding, _ in together])
+                together = [(merged, [waiting for _, rows in together for waiting in rows])]
+            running += together
         return running
-
-    def _merge(self, together: list[_Running]) -> _Running:
-        merged: Decoding = self.engine.merge([decoding for decoding, _ in together])
-        return merged, [waiting for _, rows in together for waiting in rows]
 
     def _step(self, decoding: "Decoding", rows: list[Waiting]) -> None:
         try:
@@ -191,24 +187,17 @@ class Batcher:
         max_running_tokens: int,
     ) -> None:
         self._executor = executor
-        self._queue: WaitingQueue = WaitingQueue(max_batch_size, max_batch_tokens)
-        room = max_running_tokens // num_threads
-        self._idle = [
-            _Rounds(engine, self._queue, meter, watch, pace, max_batch_size, room) for _ in range(num_threads)
-        ]
+        self._queue = WaitingQueue(max_batch_size, max_batch_tokens)
+        given = (engine, self._queue, meter, watch, pace, max_batch_size, max_running_tokens // num_threads)
+        self._idle = [_Rounds(*given) for _ in range(num_threads)]
         self._busy: dict[asyncio.Future[None], _Rounds] = {}
         self._inside: set[Waiting] = set()  # all without an answer
         self._is_closed = False
-        self._has_failed = False
+        self.is_alive = True  # no thread has met an error that it cannot tell anybody
 
     @property
     def num_waiting(self) -> int:
         return sum(not waiting.is_started for waiting in self._inside)
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether no thread has met an error that it cannot tell anybody."""
-        return not self._has_failed
 
     async def answer(
         self,
@@ -226,10 +215,8 @@ class Batcher:
         has to cancel, too.
         """
         loop = asyncio.get_running_loop()
-        num_tokens = request.num_context_tokens + request.num_question_tokens
         answer: asyncio.Future[Answer] = loop.create_future()
-        num_read = request.num_read
-        waiting = Waiting(request, max_answer_tokens, num_tokens, timeline, answer, loop, num_read, deadline, tell)
+        waiting = Waiting(request, max_answer_tokens, timeline, answer, loop, deadline, tell)
         timeline.begin("queue")
         self._inside.add(waiting)
         self._queue.add(waiting)
@@ -247,8 +234,7 @@ class Batcher:
         self._is_closed = True
         for rounds in self._busy.values():
             rounds.is_closing = True
-        for waiting in list(self._inside):
-            waiting.refuse(ServingError("unavailable", "The server is stopping."))
+        self._refuse_all(ServingError("unavailable", "The server is stopping."))
         self._idle.clear()  # and with them the engine
         await asyncio.sleep(0)
 
@@ -262,14 +248,15 @@ class Batcher:
     def _rest(self, future: "asyncio.Future[None]") -> None:
         rounds = self._busy.pop(future)
         if future.cancelled() or future.exception() is not None:
-            self._has_failed = not self._is_closed
-            if self._has_failed:
+            self.is_alive = self._is_closed
+            if not self.is_alive:
                 message = "The engine has failed; the server is about to be replaced."
-                for waiting in list(self._inside):
-                    waiting.refuse(ServingError("unavailable", message, retry_after_s=_RETRY_AFTER_S))
-            return
-        if self._is_closed:
-            return
-        self._idle.append(rounds)
-        if len(self._queue):
-            self._wake()
+                self._refuse_all(ServingError("unavailable", message, retry_after_s=1))
+        elif not self._is_closed:
+            self._idle.append(rounds)
+            if len(self._queue):
+                self._wake()
+
+    def _refuse_all(self, error: ServingError) -> None:
+        for waiting in list(self._inside):
+            waiting.refuse(error)

@@ -61,7 +61,7 @@ class Loader:
         self._arranging: asyncio.Task[None] | None = None
 
     async def take(self, slot: Slot, timeout_s: float) -> Service:
-        """Return a model that stays open until it is released, or raise ``ServingError`` if it does not open in time."""
+        """Return a model that stays open until it is released; raise ``ServingError`` if it does not open in time."""
         if slot.is_free:
             slot.num_users += 1
         else:

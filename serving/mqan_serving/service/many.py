@@ -4,7 +4,6 @@ Each question has its own id, limits and error. One that cannot be answered does
 """
 
 import asyncio
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,9 +13,9 @@ from mqan_core.answer.types import Answer
 from mqan_core.errors import InputError
 from mqan_serving.contract.answers import document_of
 from mqan_serving.contract.calls import AskedText, Item
-from mqan_serving.contract.errors import Failure, ServingError, describe
+from mqan_serving.contract.errors import Failure, describe
 from mqan_serving.contract.model import Named, version_of
-from mqan_serving.contract.questions import AdapterField, Question
+from mqan_serving.contract.questions import Question
 from mqan_serving.service.answer_service import Service
 from mqan_serving.service.timeline import Timeline
 
@@ -43,36 +42,47 @@ async def answer_texts(service: Service, texts: Sequence[AskedText], waited_s: f
         ServingError: the server does not take questions now.
     """
     with service.admit_call():
-        texts = await _adapted(service, texts)
-        await _check_work(service, texts)
-        return await _answer_side_by_side(service, texts, time.monotonic() - waited_s)
+        return await _answer_side_by_side(service, await _prepared(service, texts), time.monotonic() - waited_s)
 
 
-async def _adapted(service: Service, texts: Sequence[AskedText]) -> list[AskedText]:
-    async def adapt(item: Item) -> Item:
-        if not isinstance(item.question, Question) or not isinstance(item.question.choices, AdapterField):
-            return item
-        await asyncio.sleep(0)  # 255 labels take a millisecond: others are answered between questions
-        try:
-            return Item(item.id, service.adapters.adapt(item.question))
-        except InputError as error:
-            return Item(item.id, error)
-
-    return [AskedText(text.id, tuple([await adapt(item) for item in text.items])) for text in texts]
+async def _prepared(service: Service, texts: Sequence[AskedText]) -> list[AskedText]:
+    """Return the questions with the labels of their adapters; refuse more than can be read in the longest time."""
+    num_pieces, timeout_s = 0, 0.0
+    prepared = []
+    for text in texts:
+        items = []
+        for item in text.items:
+            question = item.question
+            if isinstance(question, Question):
+                await asyncio.sleep(0)  # 255 labels take a millisecond: others are answered between questions
+                try:
+                    question = service.adapters.adapt(question)
+                    num_pieces += question.num_pieces
+                    timeout_s = max(timeout_s, service.timeout_s_of(question))
+                except InputError as error:
+                    question = error
+            items.append(Item(item.id, question))
+        prepared.append(AskedText(text.id, tuple(items)))
+    service.check_work(num_pieces, timeout_s)
+    return prepared
 
 
 async def _answer_side_by_side(service: Service, texts: Sequence[AskedText], begun: float) -> list[list[Outcome]]:
-    inside, left = _Inside(service.num_side_by_side), asyncio.Event()
+    most, left = service.num_side_by_side, asyncio.Event()
+    inside: list[int] = []  # the pieces of each question
+
+    def has_room(num_pieces: int) -> bool:
+        return not inside or (len(inside) < most and sum(inside) + num_pieces <= most * _PIECES_SIDE_BY_SIDE)
 
     async def answer(item: Item, question: Question) -> Outcome:
         timeline = Timeline()
         try:
-            return Outcome(item.id, await _answer_patiently(service, question, begun, timeline), timeline)
+            return Outcome(item.id, await service.answer(question, timeline, call_begun=begun), timeline)
         except Exception as error:
             failure = describe(error)
             return Outcome(item.id, failure, timeline, error if failure.is_internal else None)
         finally:
-            inside.count(question, -1)
+            inside.remove(question.num_pieces)
             left.set()
 
     async with asyncio.TaskGroup() as group:
@@ -83,67 +93,12 @@ async def _answer_side_by_side(service: Service, texts: Sequence[AskedText], beg
                 if isinstance(item.question, InputError):
                     tasks[-1].append(Outcome(item.id, describe(item.question), Timeline()))
                     continue
-                while not inside.has_room(item.question):
+                while not has_room(item.question.num_pieces):
                     left.clear()
                     await left.wait()
-                inside.count(item.question, 1)
+                inside.append(item.question.num_pieces)
                 tasks[-1].append(group.create_task(answer(item, item.question)))
     return [[one.result() if isinstance(one, asyncio.Task) else one for one in of_text] for of_text in tasks]
-
-
-class _Inside:
-    """The questions of a call that are inside the server: as many as it may ask side by side, and as much to read."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._num_questions = 0
-        self._num_pieces = 0
-
-    def has_room(self, question: Question) -> bool:
-        num_pieces = self._num_pieces + question.num_pieces
-        is_small = self._num_questions < self._most and num_pieces <= self._most * _PIECES_SIDE_BY_SIDE
-        return is_small or not self._num_questions
-
-    def count(self, question: Question, number: int) -> None:
-        self._num_questions += number
-        self._num_pieces += number * question.num_pieces
-
-
-async def _check_work(service: Service, texts: Sequence[AskedText]) -> None:
-    """Refuse a call whose questions cannot all be read in the longest time that one of them has."""
-    num_pieces, timeout_s = 0, 0.0
-    for text in texts:
-        for item in text.items:
-            if isinstance(item.question, Question):
-                num_pieces += item.question.num_pieces
-                timeout_s = max(timeout_s, service.timeout_s_of(item.question))
-                await asyncio.sleep(0)  # many labels take a millisecond: others are answered between questions
-    service.check_work(num_pieces, timeout_s)
-
-
-async def _answer_patiently(service: Service, question: Question, begun: float, timeline: Timeline) -> Answer:
-    """Answer a question, if need be after waiting for a place; its time began with the call."""
-    timeout_s = service.timeout_s_of(question)
-    end = begun + timeout_s
-    late = ServingError("deadline_exceeded", f"No answer within {timeout_s:g} s.")
-    while True:
-        left_ms = math.floor(1000 * (end - time.monotonic()))
-        if left_ms < 1:
-            raise late
-        try:
-            asked = question.model_copy(update={"timeout_ms": left_ms})
-            return await service.answer(asked, timeline, is_admitted=True)
-        except ServingError as error:
-            if error.code == late.code:
-                raise late from None
-            if error.code != "overloaded":
-                raise
-            full = error
-        try:
-            async with asyncio.timeout(end - time.monotonic()):
-                await service.wait_for_place(question)
-        except TimeoutError:
-            raise full from None
 
 
 def answers_document(texts: Sequence[AskedText], outcomes: Sequence[Sequence[Outcome]], model: Named) -> dict[str, Any]:

@@ -35,7 +35,7 @@ from mqan_serving.service.catalog import (
 )
 from mqan_serving.service.health import Health, State
 from mqan_serving.service.loading import RETRY_AFTER_S, Loader, Slot
-from mqan_serving.service.meter import Meter
+from mqan_serving.service.timeline import Meter
 from mqan_serving.service.validation import check_size
 from mqan_serving.settings import Settings
 

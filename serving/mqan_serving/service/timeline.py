@@ -1,16 +1,19 @@
-"""Where the time of a question goes, stage by stage: for the histograms and for a span each."""
+"""What is counted, and where the time of a question goes, stage by stage: for the histograms and for a span each."""
 
 import time
 from collections.abc import Mapping
-from typing import Literal
+from contextlib import AbstractContextManager, nullcontext
+from typing import Literal, get_args
 
 from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import SpanKind, Status, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+from mqan_serving.contract.model import Model
+
 Stage = Literal["tokenise", "queue", "encode", "decode", "detokenise"]
-STAGES: tuple[Stage, ...] = ("tokenise", "queue", "encode", "decode", "detokenise")
+STAGES: tuple[Stage, ...] = get_args(Stage)
 
 _PROPAGATOR = TraceContextTextMapPropagator()
 _TRACER = trace.get_tracer("mqan")  # hands on to whatever collects traces, once something does
@@ -70,3 +73,26 @@ class Timeline:
         stages = [(stage, begun_ns) for stage, begun_ns in self._stages if begun_ns <= last_ns]
         ends = [*(begun_ns for _, begun_ns in stages[1:]), last_ns]
         return [(stage, begun_ns, ended_ns) for (stage, begun_ns), ended_ns in zip(stages, ends, strict=False)]
+
+
+class Meter:
+    """Is told what can be counted, and counts nothing; a subclass counts."""
+
+    def describe_server(self, model: Model) -> None:
+        """Tell what is served, too, and how many requests fit in."""
+
+    def track_request(self) -> AbstractContextManager[None]:
+        """Count a question as inside the server until it leaves."""
+        return nullcontext()
+
+    def forget(self, model: Model) -> None:
+        """Tell what is served no more."""
+
+    def observe(self, model: str, num_waiting: int, oldest_s: float) -> None:
+        """Tell, twice a second, how many questions wait for a model, and for how long the oldest has been inside."""
+
+    def count_batch(self, num_requests: int, num_tokens: int) -> None:
+        """Count a batch that was encoded."""
+
+    def count_step(self, num_requests: int) -> None:
+        """Count a step of questions that decode together."""

@@ -38,21 +38,17 @@ class Validator:
         """Let an engine read a question; return its request, and the most tokens that the answer may have, or raise."""
         request = read(question.context, question.question, question.options, self._check_text)
         limit = self.limits.max_answer_tokens
-        wanted = question.max_answer_tokens
-        if wanted is None:
-            return request, limit
+        wanted = limit if question.max_answer_tokens is None else question.max_answer_tokens
         if not 1 <= wanted <= limit:
-            code = "max_answer_tokens_out_of_range"
             message = f"max_answer_tokens is {wanted}; 1 to {limit} are accepted."
             hint = "Choose a number in this range or leave the field out."
-            raise refuse(code, "max_answer_tokens", message, hint)
+            raise refuse("max_answer_tokens_out_of_range", "max_answer_tokens", message, hint)
         return request, wanted
 
     def _check_text(self, field: str, text: str, size: Size) -> None:
         if not has_words(text):
-            code = f"empty_{field}"
             what = "empty" if not text else "white space only" if not text.strip() else "invisible characters only"
-            raise refuse(code, field, f"The {field} is {what}.")
+            raise refuse(f"empty_{field}", field, f"The {field} is {what}.")
         try:
             num_bytes = len(text.encode("utf-8"))
         except UnicodeEncodeError as error:

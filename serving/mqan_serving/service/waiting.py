@@ -27,19 +27,21 @@ class Waiting:
 
     request: ReadRequest
     max_answer_tokens: int
-    num_tokens: int
     timeline: Timeline
     answer: asyncio.Future[Answer]
     loop: asyncio.AbstractEventLoop
-    num_read: int
     deadline: float
     tell: Tell | None = None
     num_told: int = 0  # words; they stay told if the request is tried again
     is_given_up: bool = False
     is_started: bool = False  # has been encoded, or is just being
+    num_tokens: int = field(init=False)
+    num_read: int = field(init=False)  # pieces
     turn: float = field(init=False)  # when it came, and as much later as it takes longer to read
 
     def __post_init__(self) -> None:
+        self.num_tokens = self.request.num_context_tokens + self.request.num_question_tokens
+        self.num_read = self.request.num_read
         self.turn = time.monotonic() + self.num_read * _S_PER_PIECE
 
     @property
