@@ -228,7 +228,9 @@ def read_object(body: bytes, *, allow_inf_nan: bool = True) -> dict[str, Any]:
         except UnicodeDecodeError as undecoded:
             message = f"The body is not valid UTF-8: byte {undecoded.start} cannot be decoded."
             raise refuse("malformed_request", "body", message) from None
-        raise refuse("malformed_request", "body", _explain_json(str(error))) from None
+        escape = "a \\u escape is incomplete or half of a surrogate pair ({})" if "hex escape" in str(error) else "{}"
+        message = f"The body is not valid JSON: {escape.format(error)}."
+        raise refuse("malformed_request", "body", message) from None
     if not isinstance(document, dict):
         raise refuse("malformed_request", "body", "The body is not a JSON object.")
     return document
@@ -290,9 +292,3 @@ def _path(place: Sequence[int | str]) -> str:
         elif _is_place(part):
             path += f".{part}" if path else part
     return path or "the body"
-
-
-def _explain_json(detail: str) -> str:
-    if "hex escape" in detail:
-        detail = f"a \\u escape is incomplete or half of a surrogate pair ({detail})"
-    return f"The body is not valid JSON: {detail}."

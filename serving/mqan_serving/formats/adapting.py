@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -134,6 +135,17 @@ def sized(
         return value
 
     return BeforeValidator(check)
+
+
+def must(holds: Callable[[Any], bool], code: str, message: str) -> AfterValidator:
+    """Return a check of a value."""
+
+    def check(value: Any) -> Any:
+        if not holds(value):
+            raise problem(code, message)
+        return value
+
+    return AfterValidator(check)
 
 
 def as_text(value: Any) -> str:

@@ -4,6 +4,7 @@
 ``input``. Other clients, OpenRouter's among them, send TypeSafe's requests to paths that end in ``decisions``.
 """
 
+import operator
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
@@ -28,6 +29,7 @@ from mqan_serving.formats.adapting import (
     Text,
     as_text,
     beside,
+    must,
     problem,
     read,
     refuse,
@@ -54,12 +56,6 @@ RELEASED: Final = "2026-11-26"  # of this format; its clients want a date
 
 def _as_level(value: Any) -> Any:
     as_text(value)  # refuses what is no text
-    return value
-
-
-def _as_assets(value: Any) -> Any:
-    if value:
-        raise problem("invalid_input", "images are not read here; leave out assets")
     return value
 
 
@@ -96,7 +92,7 @@ class _Levels(Adaptable):
 class _StateRequest(Part):
     model: str
     state: Text
-    assets: Annotated[Any, AfterValidator(_as_assets)] = None
+    assets: Annotated[Any, must(operator.not_, "invalid_input", "images are not read here; leave out assets")] = None
     questions: Annotated[
         dict[str, Annotated[_Noul | _Options | _Levels, Field(discriminator="type")]],
         sized(1, MOST_QUESTIONS, "too_many_questions", of=dict),
@@ -252,14 +248,10 @@ def _read_content(given: Any, *place: str) -> str:
     return _read_parts(given, _FIELD_OF_PART, *place)
 
 
-def _as_value(value: Any) -> Any:
-    if not isinstance(value, str | bool):
-        raise problem("wrong_type", "it should be a string, true or false")
-    return value
-
-
 class _Entry(Part):
-    value: Annotated[Any, AfterValidator(_as_value)]
+    value: Annotated[
+        Any, must(lambda value: isinstance(value, str | bool), "wrong_type", "it should be a string, true or false")
+    ]
     description: Annotated[
         str, BeforeValidator(lambda value: "" if value is None else unless_blank(_read_content(value)))
     ] = ""

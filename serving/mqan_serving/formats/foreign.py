@@ -19,12 +19,10 @@ from mqan_serving.contract.questions import json_body
 from mqan_serving.formats import decisions, hugging_face
 from mqan_serving.formats.adapting import Asked, answers_of, asked_texts, name_in, read_object
 from mqan_serving.observability.logs import RequestLog, answer_and_log, using
-from mqan_serving.service.many import Outcome
 from mqan_serving.service.models import Models
 
 Written = dict[str, Any] | Response
-Run = Callable[[Models, RequestLog], Awaitable[Written]]
-Wait = Callable[[Request, Awaitable[list[list[Outcome]]]], Awaitable[list[list[Outcome]]]]
+Run = Callable[[bytes, Models, RequestLog], Awaitable[Written]]  # with the body of a request
 
 # By path: a request and what mqan-default answered to it, shortened.
 EXAMPLES: Final[Mapping[str, Any]] = json.loads(Path(__file__).with_name("examples.json").read_text(encoding="utf-8"))
@@ -73,9 +71,8 @@ FORMATS: Final = (
 
 
 def add_foreign_routes(
-    app: FastAPI, get_models: Callable[[], Models], respond: Respond, wait: Wait, dependencies: list[Any]
+    app: FastAPI, get_models: Callable[[], Models], respond: Respond, dependencies: list[Any]
 ) -> None:
-    """Add the routes. ``wait`` awaits answers for as long as the caller is there."""
 
     async def list_models() -> Response:
         models = get_models()
@@ -93,8 +90,8 @@ def add_foreign_routes(
             operation_id=spoken.operation,
             name="AnswerMany",
             **given,
-        )(_answering(spoken, respond, wait))
-    app.post(OPENROUTER, name="AnswerMany", include_in_schema=False, **given)(_answering(FORMATS[0], respond, wait))
+        )(_answering(spoken, respond))
+    app.post(OPENROUTER, name="AnswerMany", include_in_schema=False, **given)(_answering(FORMATS[0], respond))
     app.get(
         _MODELS,
         responses=responses(_MODELS, decisions.list_models([("mqan-default", "1")]), _OBJECT, CODES_OF_MODELS),
@@ -105,11 +102,10 @@ def add_foreign_routes(
     )(list_models)
 
 
-def _answering(spoken: Format, respond: Respond, wait: Wait) -> Callable[[Request], Awaitable[Response]]:
+def _answering(spoken: Format, respond: Respond) -> Callable[[Request], Awaitable[Response]]:
     async def decide(request: Request) -> Response:
-        async def run(models: Models, log: RequestLog) -> Response:
+        async def run(body: bytes, models: Models, log: RequestLog) -> Response:
             models.check_open()
-            body = await request.body()
             document = await models.aside(len(body), lambda: read_object(body))
             wanted = name_in(document, models)
             async with using(models, wanted, log) as service:
@@ -117,7 +113,7 @@ def _answering(spoken: Format, respond: Respond, wait: Wait) -> Callable[[Reques
                 number = sum(len(label) for row in rows for label in row.question.labels)
                 check_shared(number, service.limits.max_request_bytes, "body", "The labels of all texts together")
                 texts = asked_texts([row.question for row in rows])
-                outcomes = await wait(request, answer_and_log(service, log, texts))
+                outcomes = await answer_and_log(service, log, texts)
                 found = answers_of(chain.from_iterable(outcomes), rows)
                 return await models.aside(
                     len(body), lambda: json_response(spoken.respond(rows, found, service.model.name))

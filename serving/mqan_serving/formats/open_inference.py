@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
-from pydantic import AfterValidator, Field
+from pydantic import Field
 from pydantic_core import to_json
 
 from mqan_core import __version__
@@ -24,8 +24,8 @@ from mqan_serving.contract.calls import MOST_IN_ALL, AskedText, check_explained,
 from mqan_serving.contract.errors import CODES_OF_ANSWER, AnsweringError, Failure, PlacedError, describe, shown_field
 from mqan_serving.contract.model import Model
 from mqan_serving.contract.questions import Question, json_body
-from mqan_serving.formats.adapting import Part, Place, problem, read, read_object, refuse
-from mqan_serving.formats.foreign import CODES_OF_MODELS, EXAMPLES, Respond, Wait, responses
+from mqan_serving.formats.adapting import Part, Place, must, read, read_object, refuse
+from mqan_serving.formats.foreign import CODES_OF_MODELS, EXAMPLES, Respond, responses
 from mqan_serving.observability.logs import RequestLog, answer_and_log, using
 from mqan_serving.service.answer_service import Service
 from mqan_serving.service.catalog import Entry
@@ -49,12 +49,6 @@ _METADATA: Final = EXAMPLES[_MODEL]["response"]
 _CODES_OF_HEALTH: Final = ("unknown_host", "metadata_too_large", "unavailable", "internal")
 
 
-def _as_datatype(value: str) -> str:
-    if value != "BYTES":
-        raise problem("wrong_type", "it should be BYTES")
-    return value
-
-
 class _Binary(Part):
     binary_data_size: int | None = Field(default=None, ge=0)  # of an input
     binary_data: bool | None = None  # of an output
@@ -62,7 +56,7 @@ class _Binary(Part):
 
 class _Input(Part):
     name: Literal["context", "question", "choices"]
-    datatype: Annotated[str, AfterValidator(_as_datatype)]
+    datatype: Annotated[str, must("BYTES".__eq__, "wrong_type", "it should be BYTES")]
     shape: list[int] = Field(max_length=8)
     data: list[str] | None = Field(default=None, max_length=MOST_IN_ALL)
     parameters: _Binary | None = None
@@ -88,7 +82,7 @@ class _InferRequest(Part):
 
 
 def add_inference_routes(
-    app: FastAPI, get_models: Callable[[], Models], respond: Respond, wait: Wait, dependencies: list[Any]
+    app: FastAPI, get_models: Callable[[], Models], respond: Respond, dependencies: list[Any]
 ) -> None:
     """Add the routes; those with a version are not in the API document. ``dependencies``: of routes that need a key."""
 
@@ -114,13 +108,12 @@ def add_inference_routes(
         return JSONResponse(_METADATA | {"name": found.name, "versions": [found.version]})
 
     async def infer(request: Request, model_name: str, model_version: str = "") -> Response:
-        async def run(models: Models, log: RequestLog) -> Response:
+        async def run(body: bytes, models: Models, log: RequestLog) -> Response:
             found = _entry(models, model_name, model_version)
-            body = await request.body()
             asked, tensors = _read(body, request.headers.get(_HEADER))
             async with using(models, found.name, log) as service:
                 texts = await models.aside(len(body), lambda: _texts_of(service, asked, tensors))
-                outcomes = await wait(request, answer_and_log(service, log, texts))
+                outcomes = await answer_and_log(service, log, texts)
                 return await models.aside(len(body), lambda: _response(asked, outcomes, service.model))
 
         return await respond(request, run, _MEDIA_TYPES)

@@ -224,6 +224,14 @@ async def using(
         lease.release()
 
 
+async def answer_one(models: Models, question: Question, log: RequestLog) -> dict[str, Any]:
+    """Return the document of an answer, by the model that the question is for."""
+    async with using(models, question.model, log, question.timeout_ms) as service:
+        answer = await service.answer(question, log.timeline)
+        log.note_answer(answer)
+        return document_of(answer, service.model, is_cited=question.citations)
+
+
 async def stream_and_log(models: Models, question: Question, log: RequestLog) -> AsyncGenerator[Told, None]:
     """Yield the words of an answer, then the whole, by the model that the question is for."""
     async with (

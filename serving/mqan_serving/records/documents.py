@@ -120,17 +120,9 @@ def _filled(record: Record) -> dict[str, Any]:
 
 
 def _field(field: FilledField) -> dict[str, Any]:
-    made = field.normalized
-    return {
-        "value": field.value,
-        "text": field.text,
-        "spans": list(map(quotation_document, field.spans)),
-        "answered": field.answered,
-        "probability": field.probability,
-        "question": field.question,
-        "normalized": None if made is None else asdict(made),
-        "reason": field.reason,
-    }
+    document = {name: getattr(field, name) for name in FieldDocument.model_fields}
+    normalized = None if field.normalized is None else asdict(field.normalized)
+    return document | {"spans": list(map(quotation_document, field.spans)), "normalized": normalized}
 
 
 _EXAMPLE: Final = json.loads(Path(__file__).with_name("example.json").read_text(encoding="utf-8"))

@@ -72,7 +72,8 @@ _PARSER: Final = parser(_Words())
 
 def read_moment(text: str, wanted: tuple[str, ...], *, ignores_zone: bool = False) -> datetime:
     """Return the one date and time of a quotation that names the wanted parts, or raise ``NoValueError``."""
-    text = _NOON.sub("12:00", _A_M.sub(r"\1m", _TIME_WITH_DOT.sub(_with_colon, text)))
+    text = _TIME_WITH_DOT.sub(lambda found: f"{found[1] or found[3]}:{found[2] or found[4]}", text)
+    text = _NOON.sub("12:00", _A_M.sub(r"\1m", text))
     bare = _without_offset(text)
     text = _UTC.sub("", text)
     years = _YEAR.findall(text)
@@ -106,10 +107,6 @@ def check_around(before: str, after: str) -> None:
     """Refuse what has something beside it on its line that makes it another: "five minutes to 10:00", "3-5 May"."""
     if _OTHER_IN_FRONT.search(before) or _OTHER_BEHIND.match(after):
         raise NoValueError("has something beside it that may make it another")
-
-
-def _with_colon(found: re.Match[str]) -> str:
-    return f"{found[1] or found[3]}:{found[2] or found[4]}"
 
 
 def _without_offset(text: str) -> str:

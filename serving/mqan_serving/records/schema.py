@@ -262,15 +262,12 @@ def _bounds(where: str, kind: Kind, given: dict[str, Any]) -> SchemaValidator | 
     make: Any = core_schema.float_schema if kind in (Kind.NUMBER, Kind.MONEY) else core_schema.str_schema
     make = core_schema.int_schema if kind is Kind.INTEGER else make
     if make is not core_schema.float_schema:  # any number bounds whole ones
-        given = {name: _ROUNDED.get(name, _if_whole)(value) for name, value in given.items()}
+        for name, value in given.items():
+            given[name] = _ROUNDED[name](value) if name in _ROUNDED else int(value) if value == value // 1 else value
     try:
         return SchemaValidator(make(**given))
     except (SchemaError, OverflowError):
         raise _refuse(where, "has a bound that is not a number of the right kind") from None
-
-
-def _if_whole(value: float) -> float:
-    return int(value) if value == value // 1 else value
 
 
 def _question(where: str, name: str, kind: Kind, found: Mapping[str, Any]) -> str:

@@ -95,12 +95,10 @@ def read_value(kind: Kind, quotation: str, before: str = "", after: str = "", kn
 
 
 def _lines(around: str) -> str:
-    shown = _BLANKS.sub(_blank, without_invisible(around))
-    return _LINE_ENDS.sub("\n", shown)
+    def shown(blank: re.Match[str]) -> str:
+        return WIDE_GAP if len(blank[0]) >= _COLUMN or "\t" in blank[0] else " "
 
-
-def _blank(found: re.Match[str]) -> str:
-    return WIDE_GAP if len(found[0]) >= _COLUMN or "\t" in found[0] else " "
+    return _LINE_ENDS.sub("\n", _BLANKS.sub(shown, without_invisible(around)))
 
 
 def _amount(quoted: Quoted, *, is_money: bool = False, is_whole: bool = False) -> Value:

@@ -29,8 +29,17 @@ class _Alias(BaseModel):
 def add_admin_routes(app: FastAPI, get_models: Callable[[], Models]) -> None:
     """Add the routes; each tells what is served then."""
 
-    async def change(**values: Any) -> dict[str, Any]:
-        return await _change(get_models(), lambda changes: changes.model_copy(update=values))
+    async def change(make: Callable[[Changes], Changes]) -> dict[str, Any]:
+        models = get_models()
+        try:
+            await models.change(make)
+        except SettingsError as error:
+            hint = "`mqan models list` shows what is served."
+            raise refuse("invalid_input", "body", str(error), hint) from None
+        return _document(models)
+
+    async def set_to(**values: Any) -> dict[str, Any]:
+        return await change(lambda changes: changes.model_copy(update=values))
 
     async def list_models() -> dict[str, Any]:
         return _document(get_models())
@@ -41,30 +50,28 @@ def add_admin_routes(app: FastAPI, get_models: Callable[[], Models]) -> None:
             rest = tuple(other for other in changes.unloaded if other != name)
             return changes.model_copy(update={"bundles": bundles, "unloaded": rest})
 
-        models = get_models()
-        await _change(models, make)
-        await models.open_one(name)
-        return _document(models)
+        await change(make)
+        await get_models().open_one(name)
+        return _document(get_models())
 
     async def unload(name: str) -> dict[str, Any]:
         def make(changes: Changes) -> Changes:
             bundles = {other: folder for other, folder in changes.bundles.items() if other != name}
             return changes.model_copy(update={"bundles": bundles, "unloaded": (*changes.unloaded, name)})
 
-        models = get_models()
-        if name not in models.catalog.entries:
-            known = ", ".join(models.catalog.entries)
-            raise refuse("unknown_model", "model", f"There is no such model; {known} are served.")
-        return await _change(models, make)
+        entries = get_models().catalog.entries
+        if name not in entries:
+            raise refuse("unknown_model", "model", f"There is no such model; {', '.join(entries)} are served.")
+        return await change(make)
 
     async def set_stable(given: Annotated[_Alias, Body()]) -> dict[str, Any]:
-        return await change(stable=given.model)
+        return await set_to(stable=given.model)
 
     async def set_canary(given: Annotated[_Alias, Body()]) -> dict[str, Any]:
-        return await change(canary=given.model, canary_share=given.share)
+        return await set_to(canary=given.model, canary_share=given.share)
 
     async def drop_canary() -> dict[str, Any]:
-        return await change(canary="", canary_share=None)
+        return await set_to(canary="", canary_share=None)
 
     for path, method, call in (
         ("models", "GET", list_models),
@@ -75,15 +82,6 @@ def add_admin_routes(app: FastAPI, get_models: Callable[[], Models]) -> None:
         (f"aliases/{CANARY}", "DELETE", drop_canary),
     ):
         app.add_api_route(ADMIN + path, call, methods=[method], name="other", include_in_schema=False)
-
-
-async def _change(models: Models, make: Callable[[Changes], Changes]) -> dict[str, Any]:
-    try:
-        await models.change(make)
-    except SettingsError as error:
-        hint = "`mqan models list` shows what is served."
-        raise refuse("invalid_input", "body", str(error), hint) from None
-    return _document(models)
 
 
 def _document(models: Models) -> dict[str, Any]:

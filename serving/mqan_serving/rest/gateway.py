@@ -105,13 +105,16 @@ class Gateway:
             await send(message)
 
         body = _Body(receive, self)
+        decoded = body.receive
+        if _encoding(headers) == ENCODING:
+            decoded = Decompressed(body.receive, self.settings.max_request_bytes).receive
         try:
             self._check(scope, headers)
             if method != _HEALTH and scope["path"] not in self._open_paths:
                 keys = self.admin_keys if scope["path"].startswith(ADMIN) else self.keys
                 log.note_key(name := keys.authenticate(headers.get("authorization")))
                 keys.check_rate(name)
-            await self.app(scope, self._decoded(body, headers), send_with_id)
+            await self.app(scope, decoded, send_with_id)
         except Exception as error:
             log.log_failure(error)
             if not started:
@@ -140,11 +143,6 @@ class Gateway:
         if length.isdecimal() and int(length[:20]) > limit:
             message = f"The request is larger than the {limit} bytes that are accepted."
             raise refuse("request_too_large", "body", message)
-
-    def _decoded(self, body: "_Body", headers: Headers) -> Receive:
-        if _encoding(headers) != ENCODING:
-            return body.receive
-        return Decompressed(body.receive, self.settings.max_request_bytes).receive
 
 
 def _without_body(send: Send) -> Send:

@@ -17,7 +17,6 @@ from starlette.requests import ClientDisconnect
 
 import mqan_core
 from mqan_core.errors import MqanError
-from mqan_serving.contract.answers import document_of
 from mqan_serving.contract.calls import MANY_SCHEMA, AskedText, model_of, texts_of
 from mqan_serving.contract.documents import AnswerDocument, AnswersDocument
 from mqan_serving.contract.errors import CODES_OF_ANSWER, describe, describe_http_status, refuse
@@ -26,7 +25,7 @@ from mqan_serving.contract.questions import json_body, question_of, question_sch
 from mqan_serving.formats.foreign import JSON_ONLY, Run, Written, add_foreign_routes, errors_by_status, json_response
 from mqan_serving.formats.open_inference import add_inference_routes
 from mqan_serving.keys import ApiKeys
-from mqan_serving.observability.logs import MODEL, RequestLog, answer_and_log, stream_and_log, using
+from mqan_serving.observability.logs import MODEL, RequestLog, answer_and_log, answer_one, stream_and_log, using
 from mqan_serving.observability.metrics import CONTENT_TYPE, Metrics
 from mqan_serving.pages import Page, load_playground
 from mqan_serving.pages.reference import render_reference
@@ -94,7 +93,7 @@ def create_rest_app(
         return await _respond(request, get_models, run, media_types)
 
     for add_routes in (add_foreign_routes, add_inference_routes):
-        add_routes(app, get_models, respond, _while_connected, dependencies)
+        add_routes(app, get_models, respond, dependencies)
     playground = load_playground(settings.grpc_port, settings.page_links)
 
     @app.get("/", include_in_schema=False)
@@ -176,60 +175,38 @@ def _show(page: Page) -> HTMLResponse:
     return HTMLResponse(page.html, headers={"content-security-policy": page.content_security_policy})
 
 
-async def _answer(request: Request, models: Models, log: RequestLog) -> Written:
-    question = question_of(read_object(await request.body()))
+async def _answer(body: bytes, models: Models, log: RequestLog) -> Written:
+    question = question_of(read_object(body))
     log.note_question(question)
     if question.stream:
         log.note_stream()
         streamed = stream_and_log(models, question, log)
-        first = await _while_connected(request, anext(streamed))
-        return EventStream(first, streamed, log)
-
-    async def answer() -> Written:
-        async with using(models, question.model, log, question.timeout_ms) as service:
-            result = await service.answer(question, log.timeline)
-            log.note_answer(result)
-            return document_of(result, service.model, is_cited=question.citations)
-
-    return await _while_connected(request, answer())
+        return EventStream(await anext(streamed), streamed, log)
+    return await answer_one(models, question, log)
 
 
-async def _answer_many(request: Request, models: Models, log: RequestLog) -> Written:
-    body = await request.body()
-
-    def read() -> tuple[str | None, int | None, list[AskedText]]:
+async def _answer_many(body: bytes, models: Models, log: RequestLog) -> Written:
+    def read() -> tuple[list[AskedText], str | None, int | None]:
         document = read_object(body)
-        texts = texts_of(document)
-        return model_of(document), document.get("timeout_ms"), texts
+        return texts_of(document), model_of(document), document.get("timeout_ms")
 
-    wanted, timeout_ms, texts = await models.aside(len(body), read)
-
-    async def answer() -> Written:
-        async with using(models, wanted, log, timeout_ms) as service:
-            outcomes = await answer_and_log(service, log, texts)
-            return await models.aside(
-                len(body), lambda: json_response(answers_document(texts, outcomes, service.model))
-            )
-
-    return await _while_connected(request, answer())
+    texts, wanted, timeout_ms = await models.aside(len(body), read)
+    async with using(models, wanted, log, timeout_ms) as service:
+        outcomes = await answer_and_log(service, log, texts)
+        return await models.aside(len(body), lambda: json_response(answers_document(texts, outcomes, service.model)))
 
 
-async def _fill(request: Request, models: Models, log: RequestLog) -> Written:
-    body = await request.body()
+async def _fill(body: bytes, models: Models, log: RequestLog) -> Written:
     wanted, ids = await models.aside(len(body), lambda: parse_records(body))
-
-    async def fill() -> Written:
-        async with using(models, wanted[0].model, log, wanted[0].timeout_ms) as service:
-            records = await fill_records(wanted, service, partial(answer_and_log, service, log), ids)
-            return records_document(records, ids, service.model)
-
-    return await _while_connected(request, fill())
+    async with using(models, wanted[0].model, log, wanted[0].timeout_ms) as service:
+        records = await fill_records(wanted, service, partial(answer_and_log, service, log), ids)
+        return records_document(records, ids, service.model)
 
 
 def _add_own_routes(app: FastAPI, get_models: Callable[[], Models], dependencies: list[Any]) -> None:
-    def ask(run: Callable[[Request, Models, RequestLog], Awaitable[Written]]) -> Callable[..., Any]:
+    def ask(run: Run) -> Callable[..., Any]:
         async def respond(request: Request) -> Response:
-            return await _respond(request, get_models, partial(run, request))
+            return await _respond(request, get_models, run)
 
         return respond
 
@@ -283,12 +260,13 @@ def _add_own_routes(app: FastAPI, get_models: Callable[[], Models], dependencies
 async def _respond(
     request: Request, get_models: Callable[[], Models], run: Run, media_types: Sequence[str] = JSON_ONLY
 ) -> Response:
-    """Run what answers a request by a document or a whole response; log and describe whatever goes wrong."""
+    """Run what answers a request, once it is whole and while its caller is there; log and describe what goes wrong."""
     log: RequestLog = request.state.log
     try:
         models = get_models()
         _check_media_type(request, media_types)
-        written = await run(models, log)
+        body = await request.body()
+        written = await _while_connected(request, run(body, models, log))
     except (asyncio.CancelledError, ClientDisconnect) as error:
         log.log_cancelled()
         if isinstance(error, ClientDisconnect):

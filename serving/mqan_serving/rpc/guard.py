@@ -5,8 +5,8 @@ no exception ever reaches a transport that would pass its text on.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from functools import wraps
 from inspect import isasyncgenfunction
@@ -61,20 +61,12 @@ class RpcGuard:
         is_open: bool = False,
     ) -> MessageT:
         """Run what answers a call; log and respond to whatever goes wrong, by an empty response that nobody reads."""
-        metadata, log = self._begin(method, context)
-        try:
+        async with self._passing(method, context) as (metadata, log):
             self._check(metadata, log, is_open=is_open)
             response = await run(log)
-        except asyncio.CancelledError:
-            _note_cancelled(log, context)
-            raise
-        except Exception as error:
-            _fail(error, log, context)
-            return empty()
-        finally:
-            log.count()
-        context.set_trailing_metadata(_trailing(log))
-        return response
+            context.set_trailing_metadata(_trailing(log))
+            return response
+        return empty()
 
     async def stream(
         self,
@@ -88,28 +80,32 @@ class RpcGuard:
         Ray's proxy learns the status and the metadata of the end only together with a response, so that they are set
         before the last one, and an error comes with an empty one. ``run`` counts the call before its last response.
         """
-        metadata, log = self._begin(method, context)
-        context.set_trailing_metadata(_trailing(log))
-        try:
+        async with self._passing(method, context) as (metadata, log):
+            context.set_trailing_metadata(_trailing(log))
             self._check(metadata, log)
             async with aclosing(run(log)) as responses:
                 async for response in responses:
                     yield response
+            return
+        if not hasattr(context, "time_remaining"):  # Ray's
+            yield empty()
+
+    @asynccontextmanager
+    async def _passing(self, method: str, context: Context) -> AsyncIterator[tuple[list[tuple[str, Any]], RequestLog]]:
+        """Log and count a call; an error ends it with its status, and goes no further."""
+        metadata = [(key, value) for key, value in context.invocation_metadata() or ()]
+        request_id = choose_request_id(_first(metadata, _REQUEST_ID))
+        texts = {key: value for key, value in metadata if isinstance(value, str)}
+        log = RequestLog("grpc", method, request_id, self.metrics, texts)
+        try:
+            yield metadata, log
         except (asyncio.CancelledError, GeneratorExit):
             _note_cancelled(log, context)
             raise
         except Exception as error:
             _fail(error, log, context)
-            if not hasattr(context, "time_remaining"):  # Ray's
-                yield empty()
         finally:
             log.count()
-
-    def _begin(self, method: str, context: Context) -> tuple[list[tuple[str, Any]], RequestLog]:
-        metadata = [(key, value) for key, value in context.invocation_metadata() or ()]
-        request_id = choose_request_id(_first(metadata, _REQUEST_ID))
-        texts = {key: value for key, value in metadata if isinstance(value, str)}
-        return metadata, RequestLog("grpc", method, request_id, self.metrics, texts)
 
     def _check(self, metadata: list[tuple[str, Any]], log: RequestLog, *, is_open: bool = False) -> None:
         check_metadata(metadata, self.settings.max_metadata_bytes)

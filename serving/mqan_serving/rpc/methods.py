@@ -7,19 +7,18 @@ context on which the status is set.
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from functools import partial
+from operator import methodcaller
 from typing import Any
 
 import grpc
-from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2
 
 from mqan.v1 import answer_pb2
-from mqan_serving.contract.answers import document_of
 from mqan_serving.contract.calls import texts_of
 from mqan_serving.contract.errors import ServingError
 from mqan_serving.contract.model import model_document
 from mqan_serving.contract.questions import Question
-from mqan_serving.observability.logs import RequestLog, answer_and_log, stream_and_log, using
+from mqan_serving.observability.logs import RequestLog, answer_and_log, answer_one, stream_and_log, using
 from mqan_serving.records.documents import record_document
 from mqan_serving.records.filling import fill_record
 from mqan_serving.rpc import messages
@@ -44,10 +43,7 @@ class QuestionAnsweringMethods:
         async def run(log: RequestLog) -> answer_pb2.AnswerResponse:
             models = self._get_models()
             question = _read_question(message, grpc_context, models, log)
-            async with using(models, question.model, log, question.timeout_ms) as service:
-                result = await service.answer(question, log.timeline)
-                log.note_answer(result)
-                return messages.answer_response(document_of(result, service.model))
+            return messages.answer_response(await answer_one(models, question, log))
 
         return await self._guard.run("Answer", run, answer_pb2.AnswerResponse, grpc_context)
 
@@ -128,11 +124,12 @@ def add_health(servicer: Any, server: Any) -> None:
 
 def _register(server: Any, service_name: str, methods: dict[str, Callable[..., Any]]) -> None:
     handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
+    serialize = methodcaller("SerializeToString")
     for name, method in methods.items():
         is_streamed = name in _STREAMED  # not told by the method: Ray registers names without methods
         make: Any = grpc.unary_stream_rpc_method_handler if is_streamed else grpc.unary_unary_rpc_method_handler
         # the methods parse the bytes themselves
-        handlers[name] = make(sparing(method), request_deserializer=None, response_serializer=_serialize)
+        handlers[name] = make(sparing(method), request_deserializer=None, response_serializer=serialize)
     factory = getattr(server, "service_handler_factory", None)  # of Ray Serve's: it makes what takes the methods' place
     if factory is not None:
         server.service_handler_factory = lambda **arguments: sparing(factory(**arguments))
@@ -142,10 +139,6 @@ def _register(server: Any, service_name: str, methods: dict[str, Callable[..., A
     finally:
         if factory is not None:
             server.service_handler_factory = factory
-
-
-def _serialize(message: Message) -> bytes:
-    return message.SerializeToString()
 
 
 def _read_question(message: bytes, context: Context, models: Models, log: RequestLog) -> Question:

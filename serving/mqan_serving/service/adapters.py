@@ -73,14 +73,11 @@ class Adapters:
             status = path.stat()
             state = status.st_mtime_ns, status.st_size, status.st_ino
             if name not in self._read or self._read[name][0] != state:
-                self._read[name] = state, self._open(path)
+                try:
+                    self._read[name] = state, read_adapter(path, self._bundle, self._width)
+                except AdapterError as error:
+                    self._read[name] = state, error
         except OSError:
             self._read.pop(name, None)
             return None
         return self._read[name][1]
-
-    def _open(self, path: Path) -> Adapter | AdapterError:
-        try:
-            return read_adapter(path, self._bundle, self._width)
-        except AdapterError as error:
-            return error
