@@ -10,7 +10,6 @@ from google.protobuf.json_format import MessageToDict
 
 from mqan.v1 import answer_pb2 as pb2
 from mqan_serving.contract.calls import MOST_EXPLAINED, MOST_QUESTIONS, MOST_TEXTS
-from mqan_serving.contract.errors import ServingError
 from mqan_serving.observability.logs import set_up_logs
 from tests.serving.conftest import log_lines, refusal, until
 
@@ -139,22 +138,26 @@ async def test_the_time_of_a_call_begins_with_the_call(
 async def test_the_time_of_a_question_is_not_given_twice(start_server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it waited for a place is taken from what the engine may take."""
     callers = await start_server()
-    given: list[int] = []
-    answer = callers.service.answer
+    admission, batcher = callers.service._admission, callers.service._batcher
+    answer, waits, left_s = batcher.answer, list[int](), list[float]()
 
-    async def full_at_first(question: Any, *others: Any, **named: Any) -> Any:
-        given.append(question.timeout_ms)
-        if len(given) < 5:
-            await asyncio.sleep(0.011)
-            raise ServingError("overloaded", "full")
-        return await answer(question, *others, **named)
+    async def wait(num_pieces: int) -> None:
+        await asyncio.sleep(0.011)
+        waits.append(num_pieces)
 
-    monkeypatch.setattr(callers.service, "answer", full_at_first)
+    async def answer_in_time(*given: Any, deadline: float, **named: Any) -> Any:
+        left_s.append(deadline - time.monotonic())
+        return await answer(*given, deadline=deadline, **named)
+
+    monkeypatch.setattr(admission, "has_room", lambda num_pieces: len(waits) >= 4)
+    monkeypatch.setattr(admission, "wait", wait)
+    monkeypatch.setattr(batcher, "answer", answer_in_time)
     questions = [{"question": "Where?", "timeout_ms": 20_000}]
     [of_text] = (await ask(callers, context=CONTEXT, questions=questions))["texts"]
     assert of_text["answers"][0]["answer"]["answer"] == "The kettle is"
-    assert given == sorted(given, reverse=True)
-    assert 0 < given[-1] <= 20_000 - 4 * 10  # each wait is at least so long
+    assert len(waits) == 4
+    [engine_s] = left_s
+    assert 0 < engine_s <= 20 - 4 * 0.01  # each wait is at least so long
 
 
 @pytest.mark.parametrize(

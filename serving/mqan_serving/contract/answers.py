@@ -28,11 +28,7 @@ def document_of(
 
     Citations name the context by its place and id among the texts of a call.
     """
-    document = {
-        "answer": answer.text,
-        "probability": answer.probability,
-        "tokens": list(map(token_document, answer.tokens)),
-        "spans": list(map(quotation_document, answer.spans)),
+    document = _quoted(answer) | {
         "truncated": answer.truncated,
         "answered": answer.answered,
         "confidence": answer.confidence,
@@ -44,15 +40,7 @@ def document_of(
         "chosen": list(answer.chosen),
         "expected": answer.expected,
         "places": list(map(place_document, answer.places)),
-        "alternatives": [
-            {
-                "answer": other.text,
-                "probability": other.probability,
-                "tokens": list(map(token_document, other.tokens)),
-                "spans": list(map(quotation_document, other.spans)),
-            }
-            for other in answer.alternatives
-        ],
+        "alternatives": list(map(_quoted, answer.alternatives)),
         "steps": [
             {
                 "context": _weights(step.context),
@@ -72,6 +60,15 @@ def document_of(
     if answer.adapter is not None:
         document["adapter"] = {"name": answer.adapter.name, "sha256": answer.adapter.sha256}
     return document | {"citations": cite(answer, text_index, text_id)} if is_cited else document
+
+
+def _quoted(answer: Answer) -> dict[str, Any]:
+    return {
+        "answer": answer.text,
+        "probability": answer.probability,
+        "tokens": list(map(token_document, answer.tokens)),
+        "spans": list(map(quotation_document, answer.spans)),
+    }
 
 
 def word_document(word: StreamedWord) -> dict[str, Any]:

@@ -6,16 +6,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
+from mqan_serving.contract import calls
 from mqan_serving.contract.answers import quotation_document
-from mqan_serving.contract.calls import (
-    MOST_IN_ALL,
-    MOST_QUESTIONS,
-    MOST_TEXTS,
-    fields_of_call,
-    list_of,
-    object_of,
-    string_of,
-)
 from mqan_serving.contract.documents import QuotationDocument
 from mqan_serving.contract.errors import AnsweringError
 from mqan_serving.contract.model import Document, ItemErrorDocument, ModelVersionDocument, Named, described, version_of
@@ -128,25 +120,28 @@ def _field(field: FilledField) -> dict[str, Any]:
 _EXAMPLE: Final = json.loads(Path(__file__).with_name("example.json").read_text(encoding="utf-8"))
 RECORD_REQUEST: Final[dict[str, Any]] = _EXAMPLE["request"]
 RECORD_RESPONSE: Final[dict[str, Any]] = _EXAMPLE["response"]
-_CONTEXT: Final = string_of("The text.", RECORD_REQUEST["context"])
+_CONTEXT: Final = calls.string_of("The text.", RECORD_REQUEST["context"])
 _OF_CALL: Final[dict[str, Any]] = {
     "schema": {
         "type": "object",
         "additionalProperties": True,
         "description": "JSON Schema of an object, as pydantic's model_json_schema() writes it, of 1 to "
-        f"{MOST_QUESTIONS} fields: strings (format date, date-time, time, email, uri or phone), integers, "
+        f"{calls.MOST_QUESTIONS} fields: strings (format date, date-time, time, email, uri or phone), integers, "
         "numbers (format money), booleans, enums, and arrays of strings or of an enum. `ask` in a field is its "
         "question; without it the question is made from `description`, or from the name and the type.",
     },
-    **fields_of_call(
+    **calls.fields_of_call(
         "Milliseconds until the record is of no use. Unset or above the server's limit: that limit.", 2000
     ),
 }
-_TEXT: Final = object_of({"id": string_of("Comes back with the record.", "mail-17"), "context": _CONTEXT}, "context")
-_TOLD: Final = f"Texts; a string is a text without an id. Texts times fields are at most {MOST_IN_ALL}."
-_TEXTS: Final = list_of({"anyOf": [{"type": "string"}, _TEXT]}, MOST_TEXTS, description=_TOLD)
+_TEXT: Final = calls.object_of(
+    {"id": calls.string_of("Comes back with the record.", "mail-17"), "context": _CONTEXT}, "context"
+)
+_TOLD: Final = f"Texts; a string is a text without an id. Texts times fields are at most {calls.MOST_IN_ALL}."
+_TEXTS: Final = calls.list_of({"anyOf": [{"type": "string"}, _TEXT]}, calls.MOST_TEXTS, description=_TOLD)
 _BODIES: Final = [
-    object_of({name: schema, **_OF_CALL}, name, "schema") for name, schema in (("context", _CONTEXT), ("texts", _TEXTS))
+    calls.object_of({name: schema, **_OF_CALL}, name, "schema")
+    for name, schema in (("context", _CONTEXT), ("texts", _TEXTS))
 ]
 RECORD_SCHEMA: Final[dict[str, Any]] = json_body({"title": "RecordRequest", "anyOf": _BODIES}, example=RECORD_REQUEST)
 RECORD_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {

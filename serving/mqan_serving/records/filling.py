@@ -9,19 +9,7 @@ from pydantic_core import ValidationError, from_json
 
 from mqan_core.answer.types import Answer, AnswerSpan
 from mqan_core.errors import InputError
-from mqan_serving.contract.calls import (
-    MOST_TEXTS,
-    AskedText,
-    Item,
-    check_id,
-    check_in_all,
-    check_names,
-    check_shared,
-    check_texts,
-    check_timeout_ms,
-    entries_of,
-    model_of,
-)
+from mqan_serving.contract import calls
 from mqan_serving.contract.errors import AnsweringError, Failure, refuse
 from mqan_serving.contract.questions import ChoiceField, Question, read_object
 from mqan_serving.records.amounts import Knows, NoValueError
@@ -30,7 +18,7 @@ from mqan_serving.records.values import NEAR_CHARS, Kind, Normalized, is_of_kind
 from mqan_serving.service.answer_service import Service
 from mqan_serving.service.many import Outcome
 
-Answering = Callable[[list[AskedText]], Awaitable[list[list[Outcome]]]]  # of the questions of a call
+Answering = Callable[[list[calls.AskedText]], Awaitable[list[list[Outcome]]]]  # of the questions of a call
 NOT_SAID: Final = "The text does not say."
 _MOST_TRIED: Final = 4  # quotations beside the likeliest one, where that is nothing of the field's type
 _OF_CALL: Final = frozenset({"schema", "timeout_ms", "model"})
@@ -79,16 +67,16 @@ def parse_records(body: bytes) -> tuple[list[RecordRequest], list[str | None] | 
     """Return what is asked about each text, and the texts' ids; None for those where one text stands for itself."""
     document = read_object(body, allow_inf_nan=False)
     name = "texts" if "texts" in document else "context"
-    check_names(document, {name, *_OF_CALL})
+    calls.check_names(document, {name, *_OF_CALL})
     for needed in (name, "schema"):
         if needed not in document:
             hint = "Send schema, and context or texts."
             raise refuse("missing_field", needed, f"The field {needed} is missing.", hint)
-    timeout_ms, model = check_timeout_ms(document.get("timeout_ms")), model_of(document)
-    rows = entries_of(document, "texts", MOST_TEXTS, "") if name == "texts" else [document["context"]]
+    timeout_ms, model = calls.check_timeout_ms(document.get("timeout_ms")), calls.model_of(document)
+    rows = calls.entries_of(document, "texts", calls.MOST_TEXTS, "") if name == "texts" else [document["context"]]
     texts = [_text_of(row, f"texts[{i}]" if name == "texts" else "context") for i, row in enumerate(rows)]
     fields = tuple(read_schema(document["schema"]))
-    check_in_all(len(texts) * len(fields))  # before there are questions: their labels may be many more
+    calls.check_in_all(len(texts) * len(fields))  # before there are questions: their labels may be many more
     requests = [RecordRequest(text, fields, timeout_ms, model) for _, text in texts]
     return requests, [text_id for text_id, _ in texts] if name == "texts" else None
 
@@ -96,10 +84,10 @@ def parse_records(body: bytes) -> tuple[list[RecordRequest], list[str | None] | 
 def _text_of(row: Any, where: str) -> tuple[str | None, str]:
     text_id, text, field = None, row, "context" if where == "context" else "texts"
     if isinstance(row, dict) and field == "texts":
-        check_names(row, {"id", "context"}, f"{where}.")
+        calls.check_names(row, {"id", "context"}, f"{where}.")
         if "context" not in row:
             raise refuse("missing_field", field, f"The field {where}.context is missing.")
-        text_id, text, where = check_id(row.get("id"), f"{where}."), row["context"], f"{where}.context"
+        text_id, text, where = calls.check_id(row.get("id"), f"{where}."), row["context"], f"{where}.context"
     if not isinstance(text, str):
         raise refuse("wrong_type", field, f"The field {where} is not a string.")
     return text_id, text
@@ -137,10 +125,10 @@ async def fill_records(
             await asyncio.sleep(0)  # 255 labels take a millisecond: others are answered between fields
         if not number:  # all have the same fields
             num_chars = sum(len(choice.label) for question in questions for choice in question.options.choices)
-            check_shared(num_chars, service.limits.max_request_bytes, "schema", "The enums of all fields")
+            calls.check_shared(num_chars, service.limits.max_request_bytes, "schema", "The enums of all fields")
         text_id = ids[number] if ids else None
-        texts.append(AskedText(text_id, tuple(Item(None, question) for question in questions)))
-    check_texts(texts)
+        texts.append(calls.AskedText(text_id, tuple(calls.Item(None, question) for question in questions)))
+    calls.check_texts(texts)
     records: list[Record | AnsweringError] = []
     for request, outcomes in zip(requests, await answer(texts), strict=True):
         records.append(_record_of(request, outcomes, service.knows))
