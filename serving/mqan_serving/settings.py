@@ -71,10 +71,11 @@ class Settings(BaseSettings):
     canary_share: float = _setting(
         0.0, "That share, 0 to 1, of callers: by the header x-mqan-caller, else by API key.", ge=0, le=1
     )
-    models_memory: Annotated[int, Field(ge=1)] | None = _setting(
+    models_memory: int | None = _setting(
         None,
         "MiB that models may take together, counted as three times their files. Above, the one used "
         "longest ago leaves. Unset: all that were asked for stay.",
+        ge=1,
     )
     provider: Literal["auto", "cpu", "cuda"] = _setting(
         "auto", "Where the model runs. auto: a GPU if there is one that works, else the CPU."
@@ -188,8 +189,11 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = _setting(
         "info", "Least severity of log lines. info: one line per request, without its text."
     )
-    metrics_port: Port | None = _setting(
-        None, "Port where each machine reports its own metrics, for clusters. Unset: only /metrics does."
+    metrics_port: int | None = _setting(
+        None,
+        "Port where each machine reports its own metrics, for clusters. Unset: only /metrics does.",
+        ge=1,
+        le=65535,
     )
     metrics_need_key: bool = _setting(
         False, "Whether /metrics requires an API key; metrics show how much is asked, never what."
