@@ -61,12 +61,12 @@ class RpcGuard:
         is_open: bool = False,
     ) -> MessageT:
         """Run what answers a call; log and respond to whatever goes wrong, by an empty response that nobody reads."""
+        response = empty()
         async with self._passing(method, context) as (metadata, log):
             self._check(metadata, log, is_open=is_open)
             response = await run(log)
             context.set_trailing_metadata(_trailing(log))
-            return response
-        return empty()
+        return response
 
     async def stream(
         self,
@@ -80,14 +80,15 @@ class RpcGuard:
         Ray's proxy learns the status and the metadata of the end only together with a response, so that they are set
         before the last one, and an error comes with an empty one. ``run`` counts the call before its last response.
         """
+        is_whole = False
         async with self._passing(method, context) as (metadata, log):
             context.set_trailing_metadata(_trailing(log))
             self._check(metadata, log)
             async with aclosing(run(log)) as responses:
                 async for response in responses:
                     yield response
-            return
-        if not hasattr(context, "time_remaining"):  # Ray's
+            is_whole = True
+        if not is_whole and not hasattr(context, "time_remaining"):  # Ray's
             yield empty()
 
     @asynccontextmanager
