@@ -8,9 +8,8 @@ import typer
 from mqan_cli import asked
 from mqan_cli.answering import BundleOption, Provider, ServerOption, find_server, open_answerer
 from mqan_cli.conversation import converse, has_terminal
-from mqan_cli.html_page import html_page
-from mqan_cli.show import show, show_json, show_record
-from mqan_cli.texts import read_text, write_text
+from mqan_cli.files import read_text, write_text
+from mqan_cli.show import html_page, show, show_json, show_record
 
 REFUSED: Final = 3  # exit status where ``--fail`` is given and the text does not answer
 

@@ -4,7 +4,6 @@ import importlib
 import json
 import sys
 from collections.abc import Callable, Mapping
-from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Any, Final, Literal, cast
@@ -47,13 +46,8 @@ def asks(*, before: str, repeats: bool = False) -> Callable[[Callable[..., None]
         parameters = list(signature(command, eval_str=True).parameters.values())[:-1]
         place = [parameter.name for parameter in parameters].index(before)
         parameters[place:place] = [_parameter(name, *of, repeats=repeats) for name, of in _OPTIONS.items()]
-
-        @wraps(command)
-        def run(**given: Any) -> None:
-            command(**given)
-
-        run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-        return run
+        command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+        return command
 
     return decorate
 

@@ -11,7 +11,7 @@ import typer
 from mqan_cli.answering import Answerer
 from mqan_cli.asked import KINDS, Document, read_choices
 from mqan_cli.errors import CommandError
-from mqan_cli.texts import paste, read_file
+from mqan_cli.files import paste, read_file
 from mqan_core.errors import InputError
 
 _HELP = """  /file FILE       ask about another text, from a file

@@ -5,6 +5,7 @@ A model with a pretrained reader is measured by the suite, the paper's network o
 
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -17,8 +18,8 @@ from mqan_core.bundle import read_manifest
 from mqan_core.manifest import MANIFEST, MODEL_CARD
 from mqan_data.tasks import Task
 from mqan_evaluation.answerers import Answerer, EngineAnswerer, TorchAnswerer
+from mqan_evaluation.decanlp_section import beside_paper, choose_tasks, paper_section
 from mqan_evaluation.fit_temperatures import fit_refusal_offset
-from mqan_evaluation.paper_section import beside_paper, choose_tasks, paper_section
 from mqan_evaluation.report import write_report
 from mqan_evaluation.sections import Measuring, Section, shown
 from mqan_evaluation.suite import CALIBRATION, Measured, chosen_names, run_suite, write_suite
@@ -64,8 +65,7 @@ def evaluate_model(
     if output is not None:
         make_folder(output)
     tasks = choose_tasks(names, answerer.sources, data, limit) if is_papers else None
-    has_one_thread = isinstance(answerer, EngineAnswerer) and answerer.has_one_thread
-    measuring = Measuring(answerer, data, limit, threads=1 if has_one_thread else threads)
+    measuring = Measuring(answerer, data, limit, threads=1 if answerer.has_one_thread else threads)
     offset = None
     if record and CALIBRATION in chosen and isinstance(answerer, EngineAnswerer):
         offset = fit_refusal_offset(measuring, answerer)
@@ -102,9 +102,8 @@ def _measure(
         bar = progress.add_task("asking", total=None)
         measuring.progress = lambda done: progress.advance(bar, done)
         if tasks is None:
-            return run_suite(
-                measuring, names, cases=cases, trained_on=answerer.sources, show=lambda section: _print(out, section)
-            )
+            show = partial(_print, out)
+            return run_suite(measuring, names, cases=cases, trained_on=answerer.sources, show=show)
         section = paper_section(measuring, *tasks)
         _print(out, section)
     sections = [section, *beside_paper(section)]
@@ -136,8 +135,7 @@ def _print(out: Console, section: Section) -> None:
         table.add_row(*(shown(row[name]) or "-" for name in columns))
     out.print(table)
     if section.summary:
-        out.print(
-            "  ".join(f"{name}: {shown(value) or '-'}" for name, value in section.summary.items()), highlight=False
-        )
+        told = (f"{name}: {shown(value) or '-'}" for name, value in section.summary.items())
+        out.print("  ".join(told), highlight=False)
     for note in section.notes:
         print(note)

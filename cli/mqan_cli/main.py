@@ -15,12 +15,12 @@ from mqan_cli.answering import BundleOption, Provider
 from mqan_cli.ask import ask
 from mqan_cli.batch.command import InOrder, batch
 from mqan_cli.errors import CommandError
+from mqan_cli.files import exposing_tree
 from mqan_cli.labelled.adapting import adapt
 from mqan_cli.mcp.command import mcp
 from mqan_cli.models import models_app
 from mqan_cli.sections import SECTION_OF, SectionedGroup
 from mqan_cli.show import escape_unknown_characters
-from mqan_cli.work_tree import exposing_tree
 from mqan_core import __version__
 
 app = typer.Typer(

@@ -33,12 +33,14 @@ _MOST_TOKENS: Final = 100  # of an answer of a checkpoint of the paper's network
 class Answerer:
     """A model that answers batches of questions.
 
-    ``where`` is the runtime, in words; ``sources`` are the datasets or tasks that it was trained on, if it names any.
+    ``where`` is the runtime, in words; ``sources`` are the datasets or tasks that it was trained on, if it names any;
+    ``has_one_thread`` says whether it answers on the thread alone that opened it.
     """
 
     title: str
     where: str
     sources: tuple[str, ...]
+    has_one_thread = False
 
     def answer(self, asked: Sequence[Example]) -> list[Answer | None]:
         """Answer a batch, in its order; None for what cannot be read (a blank text, a question that is too long)."""
@@ -146,10 +148,7 @@ class TorchAnswerer(Answerer):
 
 
 class EngineAnswerer(Answerer):
-    """A bundle, without the calibration that it may have.
-
-    ``has_one_thread`` says whether it answers on the thread alone that opened it.
-    """
+    """A bundle, without the calibration that it may have."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine

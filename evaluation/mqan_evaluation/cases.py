@@ -30,16 +30,8 @@ from mqan_evaluation.sections import Cell, Measuring, Section
 
 STATES, QUERIES = "dialogue-state", "sql"  # kinds that are compared by their meaning
 LABELS = frozenset(
-    {
-        "inference-pairs",
-        "label-order-new-pairs",
-        "labels-thirty",
-        "negation",
-        "sentiment-of-one-aspect",
-        "topic-labels-multi-word",
-        "topic-labels-short",
-        "yes-no",
-    }
+    ("inference-pairs", "label-order-new-pairs", "labels-thirty", "negation", "sentiment-of-one-aspect")
+    + ("topic-labels-multi-word", "topic-labels-short", "yes-no")
 )
 """Kinds whose answer is one of the labels that the question names, and nothing beside it."""
 

@@ -1,4 +1,4 @@
-"""Fields, refusals, instructions and reviews: datasets that were never trained on, and classes by other names.
+"""Fields, refusals, instructions, reviews and long texts of datasets that were never trained on.
 
 The names of classes are those of the zero-shot experiments of McCann et al. (2018).
 """
@@ -7,21 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+import numpy as np
+
+from mqan_core.answer.types import Answer, Source
 from mqan_core.example import Choice, Example
 from mqan_data.mixture import validation_examples
 from mqan_data.synthetic.source import made_sources
-from mqan_evaluation.judging import (
-    ALL,
-    draw_questions,
-    judge,
-    majority,
-    mean,
-    per_cent,
-    refusal_scores,
-    sampled,
-    share_right,
-    unanswered,
-)
+from mqan_evaluation import judging
 from mqan_evaluation.sections import Cell, Measuring, Section
 
 FIELDS = ("restaurant8k", "e2e_nlg")  # held-back datasets with fields
@@ -42,6 +34,9 @@ REPHRASINGS: Final = (
 
 NEW_NAMES: Final = (("angry", "happy"), ("unsupportive", "supportive"), ("furious", "thrilled"))
 """Other names for the two sentiments. The default model meets some of them, as moods of a writer in made texts."""
+MOST_ASKED: Final = 260  # most questions: each is read in some 35 windows
+LENGTH: Final = 50_000  # characters of a long text
+_GAP: Final = "\n\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +65,15 @@ def field_section(measuring: Measuring, names: Sequence[str] = FIELDS) -> Sectio
 
 def squad2_section(measuring: Measuring) -> Section:
     """Measure questions on Wikipedia, half of which the passage does not answer."""
-    row = _set_row(measuring, "squad2_dev")
-    return Section("squad2_dev", "Questions of which half have no answer in the text", [row])
+    title = "Questions of which half have no answer in the text"
+    return Section("squad2_dev", title, [_set_row(measuring, "squad2_dev")])
 
 
 def made_section(measuring: Measuring) -> Section:
     """Measure texts made by program, in layouts that are held back: a table by kind of text."""
     each = measuring.limit or _MADE_EACH
-    drawn = {source.name: draw_questions([source], each, measuring.seed) for source in made_sources("validation")}
+    sources = made_sources("validation")
+    drawn = {source.name: judging.draw_questions([source], each, measuring.seed) for source in sources}
     rows = [{"set": name, **_scores(measuring, name, examples)} for name, examples in drawn.items()]
     total = sum(map(len, drawn.values()))
     f1 = sum(float(row["nF1"] or 0) * len(drawn[str(row["set"])]) for row in rows) / total
@@ -88,18 +84,18 @@ def instruction_section(measuring: Measuring, names: Sequence[str] = INSTRUCTION
     """Measure instructions with choices beside the commonest answer, of all and of each instruction."""
     rows: list[dict[str, Cell]] = []
     for name in names:
-        whole = validation_examples(measuring.data, name, ALL, measuring.seed)
-        examples = sampled(whole, measuring.limit, measuring.seed)
+        whole = validation_examples(measuring.data, name, judging.ALL, measuring.seed)
+        examples = judging.sampled(whole, measuring.limit, measuring.seed)
         answers = measuring.ask(name, examples)
-        by_task = majority(whole, by_question=True) if len({e.question for e in whole}) * 3 < len(whole) else None
+        is_repeated = len({example.question for example in whole}) * 3 < len(whole)
         rows.append(
             {
                 "set": name,
                 "examples": len(examples),
-                "majority": majority(whole),
-                "majority of each instruction": by_task,
-                "accuracy": share_right(examples, answers),
-                **unanswered(answers),
+                "majority": judging.majority(whole),
+                "majority of each instruction": judging.majority(whole, by_question=True) if is_repeated else None,
+                "accuracy": judging.share_right(examples, answers),
+                **judging.unanswered(answers),
             }
         )
     return Section("instructions", "Instructions with choices, of datasets that were not trained on", rows)
@@ -111,7 +107,7 @@ def review_section(measuring: Measuring) -> Section:
     renamed = [Wording(names, in_reverse) for names in NEW_NAMES for in_reverse in (False, True)]
     ways |= {" or ".join(wording.offered): wording for wording in renamed}
     ways |= {rephrasing: Wording(question=rephrasing) for rephrasing in REPHRASINGS}
-    examples = validation_examples(measuring.data, "sst", measuring.limit or ALL, measuring.seed)
+    examples = validation_examples(measuring.data, "sst", measuring.limit or judging.ALL, measuring.seed)
     rows: list[dict[str, Cell]] = []
     for way, wording in ways.items():
         asked = [wording.apply(example) for example in examples]
@@ -124,30 +120,88 @@ def review_section(measuring: Measuring) -> Section:
                 "as choices": _right(measuring, f"sst ({way}, choices)", chosen),
             }
         )
-    other = validation_examples(measuring.data, OTHER_DOMAIN, measuring.limit or ALL, measuring.seed)
+    other = validation_examples(measuring.data, OTHER_DOMAIN, measuring.limit or judging.ALL, measuring.seed)
     right = _right(measuring, OTHER_DOMAIN, other)
     rows.append({"set": OTHER_DOMAIN, "examples": len(other), "labels in question": right, "as choices": None})
     return Section("reviews", "Classes by other names, and reviews of another domain", rows)
 
 
 def _right(measuring: Measuring, section: str, examples: list[Example]) -> float:
-    return share_right(examples, measuring.ask(section, examples))
+    return judging.share_right(examples, measuring.ask(section, examples))
 
 
 def _set_row(measuring: Measuring, name: str) -> dict[str, Cell]:
-    examples = validation_examples(measuring.data, name, measuring.limit or ALL, measuring.seed)
+    examples = validation_examples(measuring.data, name, measuring.limit or judging.ALL, measuring.seed)
     return {"set": name, **_scores(measuring, name, examples)}
 
 
 def _scores(measuring: Measuring, section: str, examples: list[Example]) -> dict[str, Cell]:
     answers = measuring.ask(section, examples)
-    judged = [judge(example, answer) for example, answer in zip(examples, answers, strict=True)]
+    judged = [judging.judge(example, answer) for example, answer in zip(examples, answers, strict=True)]
     answerable = [f1 for example, (_, f1) in zip(examples, judged, strict=True) if example.answers]
     return {
         "examples": len(examples),
-        "nF1": mean([f1 for _, f1 in judged]),
-        "exact": mean([exact for exact, _ in judged]),
-        "nF1 where answered": mean(answerable),
-        "without answer": per_cent(1 - len(answerable) / len(examples)),
-        **refusal_scores(examples, answers),
+        "nF1": judging.mean([f1 for _, f1 in judged]),
+        "exact": judging.mean([exact for exact, _ in judged]),
+        "nF1 where answered": judging.mean(answerable),
+        "without answer": judging.per_cent(1 - len(answerable) / len(examples)),
+        **judging.refusal_scores(examples, answers),
     }
+
+
+def long_section(measuring: Measuring) -> Section:
+    """Measure questions of SQuAD on their paragraph, and with other paragraphs before and after it."""
+    whole = validation_examples(measuring.data, "squad", judging.ALL, measuring.seed)
+    examples = judging.sampled(whole, min(measuring.limit or MOST_ASKED, MOST_ASKED), measuring.seed)
+    others = list(dict.fromkeys(example.context for example in whole))
+    placed = [
+        within_others(example, others, LENGTH, np.random.default_rng([measuring.seed, i]))
+        for i, example in enumerate(examples)
+    ]
+    alone, within = (measuring.ask(name, asked) for name, asked in (("long (paragraph)", examples), ("long", placed)))
+    rows = [
+        {"set": "squad: paragraph alone", **_row(examples, alone, [e.context for e in examples])},
+        {"set": f"squad: in {LENGTH:,} characters", **_row(placed, within, [e.context for e in examples])},
+    ]
+    return Section("long", "Questions of SQuAD on their paragraph, and on a long text that holds it", rows)
+
+
+def within_others(example: Example, others: Sequence[str], length: int, rng: np.random.Generator) -> Example:
+    """Return the example with other texts around its own, which stands whole at a random place among them.
+
+    ``length`` is the most characters of the text that is made.
+    """
+    kept: list[str] = []
+    room = length - len(example.context)
+    for place in rng.permutation(len(others)):
+        other = others[int(place)]
+        if other == example.context:
+            continue
+        room -= len(other) + len(_GAP)
+        if room < 0:
+            break
+        kept.append(other)
+    kept.insert(int(rng.integers(len(kept) + 1)), example.context)
+    return replace(example, context=_GAP.join(kept), answer_start=None)
+
+
+def _row(examples: Sequence[Example], answers: Sequence[Answer | None], own: Sequence[str]) -> dict[str, Cell]:
+    judged = [judging.judge(example, answer) for example, answer in zip(examples, answers, strict=True)]
+    right = [
+        _is_quoted_from(example, answer, text)
+        for example, answer, text, (exact, _) in zip(examples, answers, own, judged, strict=True)
+        if exact == 1
+    ]
+    return {
+        "examples": len(examples),
+        "exact": judging.mean([exact for exact, _ in judged]),
+        "nF1": judging.mean([f1 for _, f1 in judged]),
+        "right ones quoted from the paragraph": judging.mean(right) if right else None,
+        "refused": judging.mean(list(map(judging.is_refusal, answers))),
+    }
+
+
+def _is_quoted_from(example: Example, answer: Answer | None, text: str) -> bool:
+    start = example.context.index(text)
+    quoted = [] if answer is None else [span for span in answer.spans if span.source is Source.CONTEXT]
+    return bool(quoted) and all(start <= span.start and span.end <= start + len(text) for span in quoted)

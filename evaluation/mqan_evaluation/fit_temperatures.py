@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +24,7 @@ from mqan_data.synthetic.source import made_sources
 from mqan_evaluation.answerers import EngineAnswerer, answer_all
 from mqan_evaluation.everyday_section import NAME as EVERYDAY
 from mqan_evaluation.everyday_section import everyday_examples
-from mqan_evaluation.judging import draw_questions, judge
-from mqan_evaluation.reliability import expected_calibration_error, fit_logistic, fold_of
+from mqan_evaluation.judging import draw_questions, expected_calibration_error, fit_logistic, fold_of, judge, mean
 from mqan_evaluation.sections import Cell, Measuring, Section, calibrated
 from mqan_runtime.readers import PieceReader
 
@@ -60,10 +59,9 @@ class Observed:
 def fit_temperatures(observed: Sequence[Observed]) -> Temperatures:
     """Return the maps: of kinds, and of the buckets of a number of choices that have at least ``LEAST`` questions.
 
-    There is one map for several labels, whatever their number: whether one holds does not depend on how many there are.
-    It is fitted on people's questions where these are enough: more than half of their labels hold.
-    Those of choices are fitted on questions with choices. Labels that a question lists are sometimes cut wrongly from
-    it, which says nothing about how sure a model may be of choices that are given.
+    There is one map for several labels, as whether one holds does not depend on how many there are; it is fitted on
+    people's questions where these are enough: more than half of their labels hold. The maps of choices are fitted on
+    questions with choices, as labels that a question lists are sometimes cut wrongly from it.
     """
     groups: dict[str, list[Observed]] = defaultdict(list)
     of_people: list[Observed] = []
@@ -110,12 +108,8 @@ def _loss_of_choices(observed: Observed) -> FloatArray:
     masses = [*(choice.probability for choice in choices), observed.answer.refusal]
     scores = np.log(np.maximum(np.array(masses), _LEAST_MASS))[:, None] / _TEMPERATURES
     right = [choice.label.casefold().strip() in answers for choice in choices]
-    return _log_sum(scores) - _log_sum(scores[np.array([*right, not any(right)])])
-
-
-def _log_sum(scores: FloatArray) -> FloatArray:
-    highest = scores.max(axis=0)
-    return np.asarray(highest + np.log(np.exp(scores - highest).sum(axis=0)), np.float64)
+    loss: FloatArray = np.logaddexp.reduce(scores) - np.logaddexp.reduce(scores[np.array([*right, not any(right)])])
+    return loss
 
 
 def calibration_sources(data: Path, trained_on: Sequence[str]) -> list[Source]:
@@ -174,7 +168,7 @@ def _rows(
             {
                 "kind": name,
                 "questions": len(places),
-                "accuracy": round(100 * float(np.mean([after[i][1] for i in places])), 2),
+                "accuracy": mean([after[i][1] for i in places]),
                 "temperature": None if found is None else round(1 / found.scale, 3),
                 "offset": None if found is None else round(found.offset, 3),
                 "ECE before": _error([before[i] for i in places]),
@@ -195,12 +189,7 @@ def _group(one: Observed) -> str:
     return f"{one.kind.value}/{bucket_of(len(one.answer.choices))}"
 
 
-def manifest_entry(temperatures: Temperatures) -> dict[str, dict[str, float]]:
-    """Return the maps as they stand in a bundle's manifest."""
-    return {name: {"scale": found.scale, "offset": found.offset} for name, found in temperatures.maps.items()}
-
-
-def trust_rows(answers: Sequence[Mapping[str, object]], sections: Sequence[str]) -> list[dict[str, Cell]]:
+def trust_rows(answers: Sequence[Mapping[str, Any]], sections: Sequence[str]) -> list[dict[str, Cell]]:
     """Return, of sections whose answers were kept, the calibration error and how sure answers fare.
 
     ``answers`` are records of ``Measuring.answers``; a section that was not asked is left out.
@@ -209,16 +198,15 @@ def trust_rows(answers: Sequence[Mapping[str, object]], sections: Sequence[str])
     for name in sections:
         found = [a for a in answers if a["section"] == name and a["is_read"]]
         if found:
-            probability = np.array([a["probability"] for a in found], np.float64)
-            right = np.array([a["right"] for a in found], np.float64)
-            sure = probability >= 0.9
+            judged = [(float(a["probability"]), bool(a["right"])) for a in found]
+            sure = [right for probability, right in judged if probability >= 0.9]
             rows.append(
                 {
                     "set": name,
                     "answers": len(found),
-                    "ECE": round(expected_calibration_error(probability, right), 4),
-                    "at 0.9 or more": int(sure.sum()),
-                    "accuracy of these": round(100 * float(right[sure].mean()), 2) if sure.any() else None,
+                    "ECE": _error(judged),
+                    "at 0.9 or more": len(sure),
+                    "accuracy of these": mean(sure) if sure else None,
                 }
             )
     return rows
@@ -229,12 +217,9 @@ def fit_refusal_offset(
 ) -> float | None:
     """Fit by how much the score of refusing a free question is moved, and let the bundle answer with it.
 
-    A model can be too fond of refusing, and still tell well which questions have no answer: then a question is refused
-    although it probably has one. How often there is no answer, given the probability of refusing, is a logistic map
-    (Platt 1999). Where it crosses one half, the moved score has the probability one half.
-
-    None where it stays as it was: the bundle never refuses a question, there are too few questions with an answer, or
-    without one, or the probability of refusing does not tell them apart.
+    A model can be too fond of refusing, and still tell well which questions have no answer. How often there is none,
+    given the probability of refusing, is a logistic map (Platt 1999). Where it crosses one half, the moved score has
+    the probability one half. None: the bundle refuses no question, or there is too little to tell by.
     """
     reader = answerer.engine.reader
     if not isinstance(reader, PieceReader):

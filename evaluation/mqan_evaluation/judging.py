@@ -1,17 +1,23 @@
-"""Whether an answer is right, the shares and baselines that tables are made of, and which questions are asked."""
+"""Whether an answer is right, and whether probabilities are; the shares and baselines that tables are made of."""
 
+import math
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
+from mqan_core.answer.calibration import Calibration
 from mqan_core.answer.types import Answer
 from mqan_core.example import Example
 from mqan_data.metrics import exact_and_f1
 from mqan_data.source import Source
 
 ALL = 10**9  # examples of a set
+NUM_BINS = 15  # of the calibration error (Guo et al. 2017)
+_STEPS = 50  # of Newton's method; it settles within ten
+FloatArray = npt.NDArray[np.float64]
 
 
 def said(answer: Answer) -> str | None:
@@ -94,3 +100,40 @@ def draw_questions(sources: Sequence[Source], each: int, seed: int) -> list[Exam
         order = np.random.default_rng([seed, own]).permutation(len(source))[:each]
         drawn += [source.draw(int(i), np.random.default_rng([seed, own, int(i)])) for i in sorted(order)]
     return drawn
+
+
+def expected_calibration_error(probabilities: FloatArray, right: FloatArray) -> float:
+    """Return by how much probability and share of right answers differ on average over ``NUM_BINS`` bins (0 to 1).
+
+    Guo et al. 2017, equation 3: bins of equal width, weighted by their answers.
+    """
+    bins = np.minimum((probabilities * NUM_BINS).astype(np.int64), NUM_BINS - 1)
+    error = 0.0
+    for number in np.unique(bins):
+        chosen = bins == number
+        error += float(chosen.mean()) * abs(float(probabilities[chosen].mean()) - float(right[chosen].mean()))
+    return error
+
+
+def fold_of(context: str) -> int:
+    """Return to which half of the contexts one belongs, 0 or 1: always the same one, in every task."""
+    return zlib.crc32(context.encode()) % 2
+
+
+def fit_logistic(x: FloatArray, right: FloatArray, weights: FloatArray | float = 1.0) -> Calibration:
+    """Minimise the log loss by Newton's method, with a little weight on the map that changes nothing.
+
+    ``x`` are log odds, ``right`` is 1 where it came true, and ``weights`` say how often each counts, [N].
+    """
+    identity = np.array([1.0, 0.0])
+    parameters = np.zeros(2)  # from here the method does not overshoot
+    features = np.stack([x, np.ones_like(x)])
+    for _ in range(_STEPS):
+        p = 0.5 + 0.5 * np.tanh(parameters @ features / 2)  # the logistic function, without overflow
+        gradient = features @ (weights * (right - p)) - (parameters - identity)
+        curvature = (features * (weights * p * (1 - p))) @ features.T + np.eye(2)
+        parameters = parameters + np.linalg.solve(curvature, gradient)
+    scale, offset = map(float, parameters)
+    if not (math.isfinite(scale) and math.isfinite(offset) and scale > 0):
+        raise ValueError(f"probabilities do not tell right answers from wrong ones: fitted scale {scale:.3g}")
+    return Calibration(scale, offset)

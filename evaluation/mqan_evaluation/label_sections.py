@@ -1,8 +1,8 @@
 """Label sets that were never trained on: choices, their order, their wording, their names, and yes or no."""
 
-from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -10,29 +10,98 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from mqan_core.answer.types import Answer
-from mqan_core.example import Example
+from mqan_core.example import Choice, Example
 from mqan_core.text.tokens import read_tokens
 from mqan_core.text.word_pieces import BETWEEN, FIRST
+from mqan_data.formats.dataset_file import LabelsPart, load_dataset, readable
 from mqan_data.mixture import validation_examples
+from mqan_data.questions.asked import YES_NO, fitted
+from mqan_data.settings import parse, read_yaml
 from mqan_evaluation.judging import ALL, forced_label, majority, mean, per_cent, said, sampled, share_right, unanswered
-from mqan_evaluation.label_views import LabelSet, by_synonyms, held_back_sets, labels_part, named_in_question, yes_or_no
 from mqan_evaluation.sections import Cell, Measuring, Section
 from mqan_training.batch import sorted_batches
 from mqan_training.losses import sentence_vectors
 from mqan_training.model.bert import Bert, packaged_encoder, read_word_pieces
 
+MOST_NAMED = 20  # most labels that are named within a question
+_WORDINGS = Path(__file__).with_name("label_sets.yaml")
 _ROWS = 32
 _MOST_PIECES = 256  # what the encoder was trained on
-
 Answers = list[Answer | None]
 
 
-def label_sections(measuring: Measuring, names: list[str] | None = None) -> list[Section]:
-    """Measure label sets that are held back, all or those named.
+@dataclass(frozen=True, slots=True)
+class LabelSet:
+    """Other wordings of a set's question, and another name of each label."""
 
-    Returns:
-        Two tables: right answers beside the baselines, and what changes when the question is put otherwise.
+    questions: tuple[str, ...]
+    synonyms: Mapping[str, str]
+
+
+def held_back_sets(path: Path = _WORDINGS) -> dict[str, LabelSet]:
+    """Return the label sets that are measured, by the name of their dataset."""
+    sets = {name: parse(LabelSet, body, f"{path}: {name}") for name, body in read_yaml(path).items()}
+    for name, label_set in sets.items():
+        labels = {readable(key, label.name) for key, label in labels_part(name).labels.items()}
+        given = label_set.synonyms
+        if set(given) != labels or len(set(given.values())) != len(labels) or not label_set.questions:
+            raise ValueError(
+                f"{path}: {name}: give `questions`, and `synonyms` with a name of its own for each label; "
+                f"wrong or missing are {sorted(set(given) ^ labels)}"
+            )
+    return sets
+
+
+def labels_part(name: str) -> LabelsPart:
+    parts = list(load_dataset(name).parts.values())
+    if len(parts) != 1 or not isinstance(parts[0], LabelsPart):
+        raise ValueError(f"{name}: expected one part with labels")
+    return parts[0]
+
+
+def by_synonyms(example: Example, synonyms: Mapping[str, str]) -> Example:
+    """Return the question with another name for each label."""
+    return replace(
+        example,
+        choices=tuple(Choice(synonyms[choice.label], choice.description) for choice in example.choices),
+        answers=tuple(synonyms[answer] for answer in example.answers),
+    )
+
+
+def named_in_question(example: Example, rng: np.random.Generator) -> tuple[Example, Example]:
+    """Return the question with the labels in its own words and no choices, in a random order and in the reverse.
+
+    Of more than ``MOST_NAMED`` labels so many are named, the right one among them.
     """
+    labels = [choice.label for choice in example.choices]
+    wrong = [label for label in labels if label not in example.answers]
+    drawn = [wrong[i] for i in rng.permutation(len(wrong))[: MOST_NAMED - 1]]
+    named = [*example.answers[:1], *drawn]
+    order = [named[i] for i in rng.permutation(len(named))]
+    first, second = (_naming(example.question, names) for names in (order, order[::-1]))
+    return replace(example, question=first, choices=()), replace(example, question=second, choices=())
+
+
+def _naming(question: str, labels: Sequence[str]) -> str:
+    mark = "; " if any("," in label for label in labels) else ", "
+    *first, last = labels
+    return f"{question} Choose from: {mark.join(first)} or {last}."
+
+
+def yes_or_no(example: Example, template: str, is_true: bool, rng: np.random.Generator) -> Example:
+    """Return the question whether a label is right: of the right one, where "yes" is to be true, or of a wrong one.
+
+    ``template`` is the question with ``{label}``; the example has one right choice.
+    """
+    wrong = [choice.label for choice in example.choices if choice.label not in example.answers]
+    label = example.answers[0] if is_true else wrong[int(rng.integers(len(wrong)))]
+    answer = YES_NO[0] if is_true else YES_NO[1]
+    question = fitted(template, {"label": label})
+    return replace(example, question=question, choices=tuple(map(Choice, YES_NO)), answers=(answer,))
+
+
+def label_sections(measuring: Measuring, names: list[str] | None = None) -> list[Section]:
+    """Return right answers for held-back label sets beside baselines, and what changes with the question's form."""
     right: list[dict[str, Cell]] = []
     otherwise: list[dict[str, Cell]] = []
     similarity = SentenceSimilarity()
@@ -43,11 +112,13 @@ def label_sections(measuring: Measuring, names: list[str] | None = None) -> list
             answers = measuring.ask(name, examples)
             right.append(_right_row(similarity, name, whole, examples, answers))
             otherwise.append(_otherwise_row(measuring, name, label_set, examples, answers))
+    above = sum(float(row["accuracy"] or 0) > float(row["cosine"] or 0) for row in right)
+    summary: dict[str, Cell] = {"sets": len(right), "above cosine on": above}
     for rows in (right, otherwise):
         if len(rows) > 1:
             rows.append(_mean_row(rows))
     return [
-        Section("labels", "Label sets that were not trained on: right answers", right, _bars(right)),
+        Section("labels", "Label sets that were not trained on: right answers", right, summary),
         Section("labels-otherwise", "Label sets that were not trained on: the same questions, varied", otherwise),
     ]
 
@@ -77,7 +148,10 @@ def _otherwise_row(
 ) -> dict[str, Cell]:
     template = labels_part(name).forms[0].yes_no[0]
     rngs = [np.random.default_rng([measuring.seed, i]) for i in range(len(examples))]
-    ask = partial(_ask, measuring, name)
+
+    def ask(view: str, examples: list[Example]) -> Answers:
+        return measuring.ask(f"{name} ({view})", examples)
+
     in_reverse = ask("reversed", [replace(e, choices=e.choices[::-1]) for e in examples])
     worded = [
         share_right(examples, ask(f"wording {i}", [replace(e, question=question) for e in examples]))
@@ -102,10 +176,6 @@ def _otherwise_row(
     }
 
 
-def _ask(measuring: Measuring, name: str, view: str, examples: list[Example]) -> Answers:
-    return measuring.ask(f"{name} ({view})", examples)
-
-
 def _same(first: Answers, second: Answers) -> float:
     texts = [[None if a is None else (said(a) or "").casefold() for a in some] for some in (first, second)]
     return per_cent(float(np.mean([a == b for a, b in zip(*texts, strict=True)])))
@@ -117,12 +187,6 @@ def _mean_row(rows: list[dict[str, Cell]]) -> dict[str, Cell]:
         numbers = [float(row[column]) for row in rows if isinstance(row[column], int | float)]  # type: ignore[arg-type]
         means[column] = round(float(np.mean(numbers)), 2) if column not in ("labels", "examples", "unread") else None
     return means
-
-
-def _bars(rows: list[dict[str, Cell]]) -> dict[str, Cell]:
-    sets = [row for row in rows if row["set"] != "mean"]
-    above = sum(float(row["accuracy"] or 0) > float(row["cosine"] or 0) for row in sets)
-    return {"sets": len(sets), "above cosine on": above}
 
 
 class SentenceSimilarity:

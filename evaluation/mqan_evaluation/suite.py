@@ -10,15 +10,15 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
+from mqan_core.answer.calibration import Calibration
 from mqan_data.synthetic.kind import kind_names
 from mqan_evaluation import decanlp_section, field_sections
 from mqan_evaluation.cases import case_section
 from mqan_evaluation.everyday_section import NAME as EVERYDAY
 from mqan_evaluation.everyday_section import everyday_section
-from mqan_evaluation.fit_temperatures import calibration_section, manifest_entry, trust_rows
-from mqan_evaluation.label_sections import label_sections
-from mqan_evaluation.label_views import held_back_sets
-from mqan_evaluation.long_section import long_section
+from mqan_evaluation.field_sections import long_section
+from mqan_evaluation.fit_temperatures import calibration_section, trust_rows
+from mqan_evaluation.label_sections import held_back_sets, label_sections
 from mqan_evaluation.sections import Measuring, Section
 
 CALIBRATION, LABELS, CASES, DECANLP, MADE = "calibration", "labels", "cases", "decanlp", "made"
@@ -50,7 +50,7 @@ class Measured:
     limit: int | None
     seed: int
     sections: list[Section] = field(default_factory=list)
-    calibration: dict[str, dict[str, float]] = field(default_factory=dict)
+    calibration: dict[str, Calibration] = field(default_factory=dict)
 
 
 def chosen_names(names: Sequence[str] | None, *, has_cases: bool) -> dict[str, list[str]]:
@@ -104,7 +104,7 @@ def run_suite(
 
     if CALIBRATION in chosen:
         measuring.temperatures, section = calibration_section(measuring, trained_on)
-        measured.calibration = manifest_entry(measuring.temperatures)
+        measured.calibration = dict(measuring.temperatures.maps)
         add(section)
     for name, measure in _SECTIONS.items():
         if name in chosen:

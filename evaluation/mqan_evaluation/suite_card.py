@@ -12,14 +12,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from mqan_core.answer.calibration import Calibration
 from mqan_core.bundle import open_bundle, write_manifest
 from mqan_core.manifest import MODEL_CARD, Manifest
 from mqan_data.formats.dataset_file import dataset_names, load_dataset
 from mqan_data.mixture import dataset_of
 from mqan_data.questions.asked import YES_NO
 from mqan_evaluation.everyday_section import NAME as EVERYDAY
-from mqan_evaluation.label_views import MOST_NAMED
+from mqan_evaluation.label_sections import MOST_NAMED
 from mqan_evaluation.sections import Section, shown
 from mqan_evaluation.suite import CASES, DECANLP, Measured
 
@@ -59,7 +58,7 @@ def record_suite(
     The card shows some wrong ``answers`` and the ``command`` that measured them.
     """
     manifest = open_bundle(folder).manifest
-    maps = {name: Calibration(**found) for name, found in measured.calibration.items()} or manifest.calibration
+    maps = measured.calibration or manifest.calibration
     offset = manifest.refusal_offset if refusal_offset is None else refusal_offset
     manifest = replace(manifest, scores=scores_of(measured.sections), calibration=maps, refusal_offset=offset)
     card, path = card_of(manifest, measured, answers, command), folder / MODEL_CARD
@@ -93,7 +92,7 @@ def scores_of(sections: Sequence[Section]) -> dict[str, dict[str, float]]:
 
 
 def card_of(manifest: Manifest, measured: Measured, answers: Sequence[Mapping[str, Any]], command: str) -> str:
-    training = manifest.training
+    training, seconds = manifest.training, float(manifest.training.get("seconds", 0))
     limit = f", at most {measured.limit} examples a set (WOZ: whole dialogues)" if measured.limit else _WHOLE
     template = resources.files("mqan_evaluation").joinpath("templates/card.md").read_text(encoding="utf-8")
     return template.format(
@@ -109,16 +108,12 @@ def card_of(manifest: Manifest, measured: Measured, answers: Sequence[Mapping[st
         recipe=training.get("recipe", ""),
         steps=training.get("steps", 0),
         batch=training.get("batch_pieces", 2500),
-        time=_time(float(training.get("seconds", 0))),
+        time=f"{seconds / 3600:.1f} hours" if seconds >= 3600 else f"{seconds / 60:.0f} minutes",
         start=" --from BUNDLE" if training.get("began_from") else "",
         began=f" It began with the weights of {origin}." if (origin := training.get("began_from")) else "",
         device="GPU" if training.get("device") == "cuda" else "CPU",
         licences="\n".join(_licences([str(name) for name in training.get("tasks", ())])),
     )
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds / 3600:.1f} hours" if seconds >= 3600 else f"{seconds / 60:.0f} minutes"
 
 
 def _table(section: Section) -> str:
@@ -158,14 +153,10 @@ def _wrong_answers(measured: Measured, answers: Sequence[Mapping[str, Any]]) -> 
     for name, found in shown_wrong:
         gold = found["gold"][0] if found["gold"] else "(not in the text)"
         given = found["answer"] if found["answer"] is not None else "(not in the text)"
-        cells = (_excerpt(found["context"], _LONG_EXCERPT), *map(_excerpt, (_asked(found), given, gold)))
+        asked = f"{found['question']} ({', '.join(found['choices'])})" if found["choices"] else str(found["question"])
+        cells = (_excerpt(found["context"], _LONG_EXCERPT), *map(_excerpt, (asked, given, gold)))
         lines.append(f"| {' | '.join((name, *cells))} |")
     return "\n".join(lines)
-
-
-def _asked(answer: Mapping[str, Any]) -> str:
-    choices = ", ".join(answer["choices"])
-    return f"{answer['question']} ({choices})" if choices else str(answer["question"])
 
 
 def _excerpt(text: str, most: int = _EXCERPT) -> str:

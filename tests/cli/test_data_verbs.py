@@ -139,6 +139,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
     class Positive:
         title, where, sources = "stub", "in a test", ("sst", "imdb", "jsonl:./my-labels")
+        has_one_thread = False
 
         def answer(self, asked: Sequence[Example]) -> list[Answer | None]:
             answer = Answer("positive", 1.0, (), (), False)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 
-from mqan_cli.html_page import html_page
+from mqan_cli.show import html_page
 from mqan_client import (
     Alternative,
     Answer,

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from mqan_cli.files import exposing_tree
 from mqan_cli.main import app
-from mqan_cli.work_tree import exposing_tree
 
 runner = CliRunner()
 

@@ -13,7 +13,7 @@ from mqan_client import (
     RecordField,
     Source,
     Span,
-    marks,
+    display,
 )
 from mqan_serving.pages import load_playground
 
@@ -91,8 +91,8 @@ def test_a_prompt_shows_one_line() -> None:
 
 
 def test_pages_notebooks_and_terminals_have_one_table_of_marks() -> None:
-    assert marks.css_of("context").endswith(f"solid {marks.COLOURS[0]};color:inherit")
-    assert marks.css_of("evidence", 2) == f"border-bottom:2px dotted {marks.COLOURS[1]};color:inherit"
-    assert marks.colour_of(len(marks.COLOURS) + 1) == marks.COLOURS[0]
-    assert marks.terminal_style_of("vocabulary", 3) == f"italic {marks.COLOURS[2]}"
-    assert all(colour in load_playground(9000).html for colour in marks.COLOURS)
+    assert display.css_of("context").endswith(f"solid {display.COLOURS[0]};color:inherit")
+    assert display.css_of("evidence", 2) == f"border-bottom:2px dotted {display.COLOURS[1]};color:inherit"
+    assert display.colour_of(len(display.COLOURS) + 1) == display.COLOURS[0]
+    assert display.terminal_style_of("vocabulary", 3) == f"italic {display.COLOURS[2]}"
+    assert all(colour in load_playground(9000).html for colour in display.COLOURS)

@@ -8,8 +8,8 @@ import pytest
 
 from mqan_data.tasks import task_named
 from mqan_evaluation.answerers import EngineAnswerer
+from mqan_evaluation.decanlp_section import paper_section
 from mqan_evaluation.field_sections import LABELS
-from mqan_evaluation.paper_section import paper_section
 from mqan_evaluation.sections import Measuring, Section
 from mqan_evaluation.suite import Measured, write_suite
 from mqan_runtime.engine import Engine

@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,6 @@ from mqan_evaluation.fit_temperatures import (
     Observed,
     calibration_section,
     fit_temperatures,
-    manifest_entry,
     trust_rows,
 )
 from mqan_evaluation.sections import Measuring
@@ -190,7 +189,7 @@ class DrawnSource:
 def test_the_section_says_what_was_fitted_and_fits_a_manifest(tmp_path: Path, tiny_answerer: TorchAnswerer) -> None:
     measuring = Measuring(tiny_answerer, tmp_path)
     temperatures, section = calibration_section(measuring, sources=[DrawnSource()] * 5)
-    entry = json.loads(json.dumps(manifest_entry(temperatures)))
+    entry = json.loads(json.dumps({name: asdict(found) for name, found in temperatures.maps.items()}))
     assert {name: Calibration(**values) for name, values in entry.items()} == temperatures.maps
     rows = {row["kind"]: row for row in section.rows}
     assert rows["all"]["questions"] == len(measuring.answers) == 300

@@ -8,7 +8,7 @@ import pytest
 
 from mqan_core.example import Choice, Example
 from mqan_data.formats.dataset_file import load_dataset
-from mqan_evaluation.label_views import (
+from mqan_evaluation.label_sections import (
     MOST_NAMED,
     held_back_sets,
     labels_part,

@@ -9,7 +9,7 @@ import pytest
 from mqan_core.answer.types import Answer, AnswerSpan, Source
 from mqan_core.example import Example
 from mqan_evaluation.answerers import Answerer
-from mqan_evaluation.long_section import LENGTH, long_section, within_others
+from mqan_evaluation.field_sections import LENGTH, long_section, within_others
 from mqan_evaluation.sections import Measuring
 
 PARAGRAPHS = [f"Paragraph {i} says {i}. " + "It goes on. " * (5 + i % 7) for i in range(400)]
@@ -53,7 +53,7 @@ def test_what_is_quoted_from_elsewhere_is_not_found(
         Example("squad", str(i), text, f"Which number is in Paragraph {i}", (str(i),))
         for i, text in enumerate(PARAGRAPHS)
     ]
-    monkeypatch.setattr("mqan_evaluation.long_section.validation_examples", lambda *_: examples)
+    monkeypatch.setattr("mqan_evaluation.field_sections.validation_examples", lambda *_: examples)
     measuring = Measuring(Quoting(is_right), Path(), limit=10)
     alone, within = long_section(measuring).rows
     assert alone["examples"] == within["examples"] == 10

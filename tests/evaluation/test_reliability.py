@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mqan_evaluation.reliability import expected_calibration_error, fit_logistic, fold_of
+from mqan_evaluation.judging import expected_calibration_error, fit_logistic, fold_of
 
 rng = np.random.default_rng(1)
 X = rng.normal(0, 2, 6000)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mqan_core.ask.request import read_request
-from mqan_evaluation.paper_section import beside_paper
+from mqan_evaluation.decanlp_section import beside_paper
 from mqan_evaluation.report import heatmap, write_report
 from mqan_evaluation.sections import Cell, Section
 from mqan_evaluation.suite import Measured

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mqan_cli.main import app
-from mqan_core.answer.calibration import Temperatures
+from mqan_core.answer.calibration import Calibration, Temperatures
 from mqan_core.answer.types import Answer, ChoiceProbability
 from mqan_core.ask.options import Options
 from mqan_core.bundle import open_bundle, verify_files
@@ -211,7 +211,7 @@ def test_a_manifest_holds_the_maps_that_were_fitted(small_bundle: Path, tmp_path
     bundle = tmp_path / "bundle"
     shutil.copytree(small_bundle, bundle)
     rows: list[dict[str, Cell]] = [{"task": "sst", "metric": "em", "score": 88.25, "examples": 872}]
-    maps = {"choices/2": {"scale": 0.5, "offset": 0.0}, "free": {"scale": 1.5, "offset": -0.25}}
+    maps = {"choices/2": Calibration(0.5, 0.0), "free": Calibration(1.5, -0.25)}
     measured = Measured("m", "here", None, 1, [Section("decanlp", "Ten tasks", rows)], maps)
     wrong = {"section": "sst", "is_read": True, "right": False, "context": "a | b", "question": "Good?"}
     answers = [{**wrong, "choices": ["x", "y"], "gold": [], "answer": "x"}]

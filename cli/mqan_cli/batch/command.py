@@ -16,7 +16,7 @@ from mqan_cli.batch.outputs import ENDINGS, write_page, write_table
 from mqan_cli.batch.plan import read_plan
 from mqan_cli.batch.running import Journal, answer_all
 from mqan_cli.errors import CommandError
-from mqan_cli.texts import STANDARD_INPUT
+from mqan_cli.files import STANDARD_INPUT
 from mqan_client import Client, ClientError
 
 _ORDER: Final = "mqan_cli.order"

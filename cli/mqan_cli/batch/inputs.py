@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from mqan_cli.errors import CommandError
-from mqan_cli.texts import STANDARD_INPUT
+from mqan_cli.files import STANDARD_INPUT
 
 SUFFIX: Final = ".partial"  # of what is answered, after the name of the output; no input
 _TEXT: Final = "text"  # the column that is asked about if none is named

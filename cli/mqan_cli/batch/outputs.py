@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from mqan_cli.batch.plan import ERROR, Plan
 from mqan_cli.batch.running import Entry
-from mqan_cli.html_page import COLOUR_CLASSES
-from mqan_client.marks import COLOURS, marked
+from mqan_cli.show import COLOUR_CLASSES
+from mqan_client.display import COLOURS, marked
 
 ENDINGS: Final = (".csv", ".tsv", ".jsonl", ".parquet")
 _GROUP_ROWS: Final = 10_000  # of Parquet, in memory at a time

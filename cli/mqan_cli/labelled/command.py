@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from mqan_cli.asked import LEAST
 from mqan_cli.batch.inputs import Rows
+from mqan_cli.files import write_text
 from mqan_cli.labelled.rows import judge_rows, read_task
 from mqan_cli.labelled.scores import scores_of
-from mqan_cli.texts import write_text
-from mqan_client.marks import css_of, marked
+from mqan_client.display import css_of, marked
 
 _WRONG: Final = 5  # rows that are shown in the terminal
 _CONFUSED: Final = 5

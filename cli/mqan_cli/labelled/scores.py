@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from mqan_cli.labelled.rows import Judged, Task
-from mqan_evaluation.reliability import expected_calibration_error
+from mqan_evaluation.judging import expected_calibration_error
 
 NO_ANSWER: Final = "(none)"  # what stands for no answer among labels
 _THRESHOLDS: Final = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)

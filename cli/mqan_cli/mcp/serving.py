@@ -29,15 +29,9 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 async def serve(url: str | None, bundle: Path | None, endpoint: tuple[str, int] | None) -> None:
-    """Serve the tools until the client goes away, or, on a port, until SIGTERM or SIGINT.
+    """Serve the tools on a host and port until SIGTERM or SIGINT, or on standard input until the client goes away.
 
-    Without a URL this process answers, by the default bundle if none is given; without an endpoint, a host and a port,
-    the transport is standard input and output.
-
-    Raises:
-        SettingsError: a setting cannot be met, or the port is taken.
-        BundleError: the bundle is damaged.
-        EngineFailedError: the engine has failed for good, so that the process ends and can be started again.
+    Without a URL this process answers. Raise ``EngineFailedError`` if its engine has failed for good.
     """
     settings = load_settings(**({} if bundle is None else {"bundle": bundle}))
     set_up_logs(settings.log_level)
@@ -100,7 +94,9 @@ class _Guard:
         headers = Headers(scope=scope)
         try:
             check_host(headers, self._allowed)
-            self._check_origin(headers.get("origin"))
+            origin = headers.get("origin")
+            if self._allowed and origin and not is_allowed_host(origin.rpartition("/")[2], self._allowed):
+                raise refuse("unknown_host", "origin", "The request comes from a page of another host.")
             self._keys.check_rate(self._keys.authenticate(headers.get("authorization")))
             if scope["path"] != _PATH:
                 raise refuse("not_found", "path", "There is nothing at this path.", _HINT)
@@ -114,7 +110,3 @@ class _Guard:
             await JSONResponse(failure.document, failure.kind.http, headers_of)(scope, receive, send)
         else:
             await self._app(scope, receive, send)
-
-    def _check_origin(self, origin: str | None) -> None:
-        if self._allowed and origin and not is_allowed_host(origin.rpartition("/")[2], self._allowed):
-            raise refuse("unknown_host", "origin", "The request comes from a page of another host.")

@@ -103,9 +103,10 @@ class PlainServer(MCPServer):
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
-        for tool in await self.list_tools():
-            if tool.name == name:
-                _check_names(arguments, list(tool.input_schema["properties"]))
+        of_tools = {tool.name: tool.input_schema["properties"] for tool in await self.list_tools()}
+        known = of_tools.get(name, arguments)
+        if unknown := [argument for argument in arguments if argument not in known]:
+            raise ToolError(f"The argument {unknown[0][:40]} is unknown. Known are {', '.join(known)}.")
         try:
             async with asyncio.timeout(self.longest_s):
                 return await super().call_tool(name, arguments, context)
@@ -120,20 +121,10 @@ class PlainServer(MCPServer):
             raise error.__cause__ or error from None
 
 
-def _check_names(arguments: dict[str, Any], known: list[str]) -> None:
-    for name in arguments:
-        if name not in known:
-            raise ToolError(f"The argument {name[:40]} is unknown. Known are {', '.join(known)}.")
-
-
 def _explain(error: ValidationError) -> str:
-    problem = error.errors(include_url=False, include_input=False)[0]
-    name = str(problem["loc"][0])
-    if problem["type"] == "missing" and len(problem["loc"]) == 1:
+    problems = error.errors(include_url=False, include_input=False)
+    name = str(problems[0]["loc"][0])
+    if problems[0]["type"] == "missing" and len(problems[0]["loc"]) == 1:
         return f"The argument {name} is missing. Compare the call with the tool's input schema."
-    lines = [
-        f"{'.'.join(map(str, one['loc']))}: {one['msg']}"
-        for one in error.errors(include_url=False, include_input=False)
-        if one["loc"][0] == name
-    ]
+    lines = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in problems if one["loc"][0] == name]
     return f"The argument {name} is wrong ({'; '.join(lines[:3])}). Compare the call with the tool's input schema."

@@ -51,11 +51,7 @@ class AsyncClient:
     async def answer(
         self, context: str, question: str, *, timeout_s: float | None = None, **asked: Unpack[Asked]
     ) -> Answer:
-        """Answer a question about a context.
-
-        Args:
-            timeout_s: longest duration of this call; the client's when None.
-            asked: what else is asked for, as ``Asked`` says.
+        """Answer a question about a context, within ``timeout_s`` or the client's own time.
 
         Raises:
             ClientError: there is no answer; the class says whose fault it is.

@@ -11,12 +11,11 @@ class ClientError(Exception):
     server's log, and is None where the server was not reached.
     """
 
-    usual_code = "internal"
     retry_after_s: int | None = None  # as the server asks
 
     def __init__(self, message: str, *, code: str | None = None, request_id: str | None = None) -> None:
         super().__init__(message)
-        self.code = code or self.usual_code
+        self.code = code or _CODES.get(type(self), "internal")
         self.message = message
         self.request_id = request_id
 
@@ -28,39 +27,36 @@ class ClientError(Exception):
 class InvalidRequestError(ClientError, ValueError):
     """The request cannot be answered as it is; the message says why and how to fix it."""
 
-    usual_code = "invalid_input"
-
 
 class UnauthenticatedError(ClientError, PermissionError):
     """The server asks for an API key and did not get one that it knows."""
-
-    usual_code = "unauthenticated"
 
 
 class OverloadedError(ClientError):
     """The server is full."""
 
-    usual_code = "overloaded"
-
 
 class UnavailableError(ClientError, ConnectionError):
     """The server cannot be reached, is starting or is draining."""
 
-    usual_code = "unavailable"
-
 
 class DeadlineExceededError(ClientError, TimeoutError):
     """No answer came in time."""
-
-    usual_code = "deadline_exceeded"
 
 
 class ServerError(ClientError):
     """The server failed, or what answers is no mqan server."""
 
 
-_KINDS: tuple[type[ClientError], ...] = (OverloadedError, UnavailableError, DeadlineExceededError, ServerError)
-_BY_CODE = {kind.usual_code: kind for kind in _KINDS}
+_CODES: dict[type[ClientError], str] = {  # where nothing more is known of the cause
+    InvalidRequestError: "invalid_input",
+    UnauthenticatedError: "unauthenticated",
+    OverloadedError: "overloaded",
+    UnavailableError: "unavailable",
+    DeadlineExceededError: "deadline_exceeded",
+    ServerError: "internal",
+}
+_BY_CODE = {code: kind for kind, code in _CODES.items() if kind not in (InvalidRequestError, UnauthenticatedError)}
 
 
 def error_of(document: dict[str, Any], default: type[ClientError]) -> ClientError:
