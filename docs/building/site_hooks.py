@@ -8,6 +8,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+from python_page import python_page
 from rest_page import rest_page
 from rpc_page import rpc_page
 from settings_page import settings_page
@@ -27,11 +28,13 @@ _OPENAPI: Final = "protos/openapi.json"
 _PROTO: Final = "protos/mqan/v1/answer.proto"
 _SETTINGS: Final = "serving/mqan_serving/settings.py"
 _COMMANDS: Final = "cli/mqan_cli/main.py"
+_CLIENT: Final = "clients/python/mqan_client/__init__.py"
 GENERATED: Final = {
     _OPENAPI: "reference/rest.md",
     _PROTO: "reference/grpc.md",
     _SETTINGS: "reference/settings.md",
     _COMMANDS: "reference/command-line.md",
+    _CLIENT: "reference/python.md",
 }
 _HOME: Final = {"README.md": "index.md"}
 
@@ -45,6 +48,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         (_PROTO, rpc_page(REPOSITORY / _PROTO, REPOSITORY / "protos")),
         (_SETTINGS, settings_page()),
         (_COMMANDS, cli_page()),
+        (_CLIENT, python_page()),
     ):
         files.append(File.generated(config, GENERATED[path], content=content))
     return files

@@ -14,8 +14,11 @@ from urllib.parse import unquote, urlsplit
 import pytest
 import typer
 
+import mqan_client
 from mqan.v1 import answer_pb2
 from mqan_cli.main import app
+from mqan_client import AsyncClient, Client
+from mqan_client.questions import Asked, AskedRecord
 from mqan_serving.settings import Settings
 
 _ADDRESS = re.compile(r'\b(?:href|src)="([^"]*)"')
@@ -126,6 +129,26 @@ def test_commands_and_options_are_listed(site: Path) -> None:
     assert len(told) > 80
     assert [one for one in told if one not in text] == []
     assert "--http-port\nINTEGER\n" in text
+
+
+def test_python_reference_is_complete(site: Path) -> None:
+    page = site / "reference" / "python.html"
+    text, ids = text_of(page), {*_ID.findall(page.read_text())}
+    assert [name for name in mqan_client.__all__ if name not in ids] == []
+    for one in (Client, AsyncClient):
+        methods = [name for name in vars(one) if not name.startswith("_")]
+        assert len(methods) > 8
+        assert [name for name in methods if f"{one.__name__}.{name}" not in ids] == []
+    data = [*map(mqan_client.__dict__.get, mqan_client.__all__), Asked, AskedRecord]
+    fields = [(one.__name__, name) for one in data for name in getattr(one, "__dataclass_fields__", ())]
+    fields += [(one.__name__, name) for one in (Asked, AskedRecord) for name in one.__annotations__]
+    assert len(fields) > 100
+    told = {
+        name: part.partition("###")[0] for name, part in re.findall(r"^(\w+)¶\n(.*?)(?=^\w+¶\n|\Z)", text, re.M | re.S)
+    }
+    assert [(one, name) for one, name in fields if f"\n{name}\n" not in told[one]] == []
+    assert "answer_questions(\n    context: str,\n    questions: Iterable[str | AskedQuestion]," in text
+    assert "How likely it is that the text does not say" in text, "comments describe fields"
 
 
 def test_examples_of_datasets_are_code(site: Path) -> None:

@@ -169,7 +169,10 @@ class AsyncClient:
         concurrency: int = DEFAULT_CONCURRENCY,
         progress: Progress | None = None,
     ) -> Coroutine[Any, Any, list[T | ClientError]]:
-        """Do what this client can for many items, several at a time; an error takes the place of a result."""
+        """Do what this client can for many items, several at a time; an error takes the place of a result.
+
+        >>> await client.do_many(lambda one, text: one.answer_questions(text, questions), texts)
+        """
         if concurrency < 1:
             raise ValueError(f"concurrency is {concurrency}; it must be at least 1")
         given = list(items)  # before any is asked: a fault of the caller's own iterable asks nothing
@@ -183,6 +186,7 @@ class AsyncClient:
         return self._timeout_s if timeout_s is None else timeout_s
 
     async def close(self) -> None:
+        """Close the connection; ``with`` does so at its end."""
         await self._transport.close()
 
     async def __aenter__(self) -> Self:

@@ -1,11 +1,4 @@
-"""The client that waits for answers, over the transport that the URL names.
-
-| URL | transport |
-|---|---|
-| ``grpc://127.0.0.1:9000`` | gRPC |
-| ``grpcs://answers.example`` | gRPC over TLS |
-| ``http://127.0.0.1:8000`` | REST |
-| ``https://answers.example`` | REST over TLS |
+"""The client that waits for answers.
 
 It is the client of asyncio, whose event loop runs on a thread that all clients of a process share.
 """
@@ -111,7 +104,8 @@ class Client:
     """Asks a server and waits for the answer. May be shared between threads. Its methods are those of ``AsyncClient``.
 
     Args:
-        url: the server; see the table above. Without one that of MQAN_SERVER, else ``grpc://127.0.0.1:9000``.
+        url: the server: ``grpc://127.0.0.1:9000`` for gRPC, ``http://127.0.0.1:8000`` for REST, ``grpcs://HOST`` and
+            ``https://HOST`` with TLS. Without one that of MQAN_SERVER, else ``grpc://127.0.0.1:9000``.
         timeout_s: longest duration of a call, retries included.
         retries: when to ask again while the server is full or cannot be reached.
         api_key: names the caller, where the server asks for that; without one that of MQAN_API_KEY. Without TLS whoever
