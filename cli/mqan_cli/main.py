@@ -155,21 +155,29 @@ def verify(
 
 @data_app.command("get")
 def get_data(
-    task: Annotated[str, typer.Argument(help="Name of the task, for example squad.")],
-    data: Annotated[Path, typer.Option(help="Folder to put it in; each task has a folder there.")] = Path("data"),
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME", help="Datasets or tasks, such as squad; or all.")
+    ] = None,
+    data: Annotated[Path, typer.Option(help="Folder to put them in; each has a folder there.")] = Path("data"),
+    recipe: Annotated[Path | None, typer.Option(exists=True, help="Get all that this recipe trains on.")] = None,
     *,
+    show: Annotated[bool, typer.Option("--list", help="Only say where each is from.")] = False,
     allow_unverified: Annotated[
         bool, typer.Option("--allow-unverified", help="Also download files without a known checksum.")
     ] = False,
 ) -> None:
-    """Download the official files of a task, verified by their checksums."""
-    from mqan_data.download import fetch
-    from mqan_data.tasks import task_named
+    """Download the official files of datasets, verified by their checksums; say where to get the others.
+
+    Exit status 1: something is missing, such as what has to be got by hand.
+    """
+    from mqan_data.download import fetch_all, list_all
 
     with training_verbs.told_in_one_line():
-        chosen = task_named(task)
-    for path in fetch(chosen, data, allow_unverified=allow_unverified):
-        print(path)
+        wanted = training_verbs.datasets_of(names or [], recipe)
+        if show:
+            list_all(wanted, data)
+        elif not fetch_all(wanted, data, allow_unverified=allow_unverified):
+            raise typer.Exit(1)
 
 
 @data_app.command("check")

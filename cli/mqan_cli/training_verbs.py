@@ -66,6 +66,9 @@ def train(
         Path | None, _folder("Checkpoint, or pretrained reader's bundle, to start from.", "--from")
     ] = None,
     ray_workers: Annotated[int | None, typer.Option(min=1, help="Workers on Ray; needs the extra `cluster`.")] = None,
+    skip_missing: Annotated[
+        bool, typer.Option("--skip-missing", help="Leave out the sources whose files are not there.")
+    ] = False,
     overrides: Overrides = None,
 ) -> None:
     """Train a recipe; print the folder of the last checkpoint.
@@ -77,8 +80,11 @@ def train(
         from mqan_cli.training_run import run_on_ray, run_recipe
         from mqan_training.distributed import is_first_process
         from mqan_training.recipe import load_recipe
+        from mqan_training.tasks import without_missing
 
         config = load_recipe(recipe, parse_overrides(overrides))
+        if skip_missing:
+            config = without_missing(config, data)
         folder = output or Path("runs") / config.name
         if ray_workers is None:
             checkpoint = run_recipe(config, data, folder, resume=resume, start=start)
@@ -86,6 +92,22 @@ def train(
             checkpoint = run_on_ray(config, data, folder, num_workers=ray_workers, resume=resume, start=start)
     if is_first_process():
         print(checkpoint)
+
+
+def datasets_of(names: list[str], recipe: Path | None) -> list[str]:
+    """Return the names of datasets and tasks that are meant by names, ``all`` and a recipe."""
+    from mqan_data.formats.dataset_file import dataset_names
+    from mqan_data.mixture import dataset_of, is_made
+
+    meant = [dataset for name in names for dataset in (dataset_names() if name == "all" else [name])]
+    if recipe is not None:
+        from mqan_training.recipe import load_recipe
+
+        sources = [*load_recipe(recipe).sources, *load_recipe(recipe).validate_sources]
+        meant += [dataset_of(name.partition(".")[0]) for name in sources if not is_made(name)]
+    if not meant:
+        raise ValueError("name a dataset, a task, `all`, or a recipe (--recipe FILE)")
+    return list(dict.fromkeys(meant))
 
 
 def export(

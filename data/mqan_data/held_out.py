@@ -12,7 +12,7 @@ from pathlib import Path
 from mqan_core.example import Example
 from mqan_data.files import read_json_lines
 from mqan_data.formats.dataset_file import Dataset, TaskPart, dataset_names, load_dataset
-from mqan_data.formats.reading import read_examples, read_rows
+from mqan_data.formats.reading import missing_files, needed_files, read_examples, read_rows
 from mqan_data.formats.records import read_json_value
 from mqan_data.formats.rows import Row
 
@@ -64,7 +64,7 @@ def held_out_texts(data: Path) -> HeldOut:
     held_out = HeldOut()
     for name in dataset_names():
         dataset = load_dataset(name)
-        if not dataset.folder_in(data).is_dir():
+        if not has_files(data, dataset):
             continue
         for split in _SPLITS if dataset.held_back else _SPLITS[1:]:
             for part_name, part in dataset.parts.items():
@@ -78,6 +78,12 @@ def held_out_texts(data: Path) -> HeldOut:
         for _, row in read_json_lines(cases):
             held_out.add((row["context"], row["question"]), shortest=_LONG_IF_HELD_BACK)
     return held_out
+
+
+def has_files(data: Path, dataset: Dataset) -> bool:
+    """Return whether any of the files that its parts are read from is there."""
+    folder = dataset.folder_in(data)
+    return any(len(missing_files(folder, part)) < len(needed_files(part)) for part in dataset.parts.values())
 
 
 def rows_with_texts(

@@ -10,7 +10,7 @@ from mqan_client.questions import Asked, AskedRecord
 
 _HEAD: Final = """# Python reference
 
-The public names of the package `mqan_client`. [Python client](../../clients/python/README.md) has an example of each call."""
+The public names of the package `mqan_client`. [Python client](../../clients/python/README.md) has examples."""
 _SECTIONS: Final = {
     "Clients": ("client", "async_client", "transport"),
     "What is asked": ("questions",),

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from mqan_data.download import fetch
+from mqan_data.download import fetch, fetch_all, list_all, missing_by_hand
 from mqan_data.errors import DownloadError
-from mqan_data.formats.dataset_file import Download
+from mqan_data.formats.dataset_file import Dataset, Download, dataset_names, load_dataset
+from mqan_data.formats.reading import needed_files
 from mqan_data.tasks import Task, task_named
 
 CONTENT = b"label,sentence\n1,fine\n" * 1000
@@ -165,8 +166,58 @@ def test_files_without_checksum_need_consent(tmp_path: Path, server: Server, con
     _, unknown = get(task, tmp_path, console, allow_unverified=True)
     assert unknown.read_bytes() == CONTENT
     assert f"{unknown}: downloaded, not verified, sha256 {SHA256}" in printed(console)
+    record = unknown.with_name("SHA256SUMS")
+    assert record.read_text() == f"{SHA256}  no-length\n"
     get(task, tmp_path, console)  # what is there needs no consent
+    assert f"{unknown}: already there, checksum matches" in printed(console)
+    unknown.write_bytes(CONTENT[:-1])
+    with pytest.raises(DownloadError, match="no-length is not the file that SHA256SUMS lists"):
+        get(task, tmp_path, console)
+    record.unlink()
+    get(task, tmp_path, console)
     assert f"{unknown}: already there, not verified" in printed(console)
+
+
+@pytest.mark.parametrize("name", dataset_names())
+def test_of_each_dataset_it_is_known_where_to_get_it(tmp_path: Path, name: str) -> None:
+    dataset = load_dataset(name)
+    by_hand = missing_by_hand(replace(dataset, folder="nowhere"), tmp_path)
+    assert dataset.origin.startswith("https://") or name in ("everyday", "ontonotes")
+    if by_hand:
+        assert f"{name}: by hand from {dataset.origin} (licence: {dataset.licence}" in by_hand
+        assert ("not for commercial use" in by_hand) is not dataset.commercial
+    else:
+        files = [file for part in (*dataset.parts.values(), *dataset.tasks.values()) for file in needed_files(part)]
+        assert [file for file in files if not any(source.path in file for source in dataset.downloads)] == []
+
+
+def toy_dataset(*sources: Download) -> Dataset:
+    folder, sst = "toy", load_dataset("sst")
+    part = replace(sst.parts["sentiment"], files={"train": ("good",), "validation": ("elsewhere.csv",)})
+    return replace(sst, name="toy", folder=folder, parts={"sentiment": part}, downloads=sources)
+
+
+def test_a_dataset_is_fetched_and_the_rest_is_told(
+    tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    toy = toy_dataset(Download(server.url("/good"), SHA256))
+    monkeypatch.setattr("mqan_data.download._named", {"toy": toy, "sst": task_of()}.__getitem__)
+    list_all(["toy"], tmp_path)
+    by_hand = f"toy: by hand from {toy.origin} (licence: {toy.licence}; not for commercial use) into {tmp_path}/toy: "
+    assert capsys.readouterr().out == f"{by_hand}elsewhere.csv\n"
+    assert fetch_all(["sst", "toy"], tmp_path) is False
+    told = capsys.readouterr().err
+    assert (tmp_path / "toy" / "good").read_bytes() == CONTENT
+    assert "toy has no files to download" in told, "one failure does not end the rest"
+    assert f"mqan: {by_hand}elsewhere.csv" in told
+    (tmp_path / "toy" / "elsewhere.csv").write_bytes(CONTENT)
+    assert fetch_all(["toy"], tmp_path) is True
+    assert capsys.readouterr().out == f"{tmp_path / 'toy' / 'good'}\n"
+    list_all(["toy"], tmp_path)
+    assert capsys.readouterr().out == "toy: there\n"
+    (tmp_path / "toy" / "good").unlink()
+    list_all(["toy"], tmp_path)
+    assert capsys.readouterr().out == "toy: 1 to download\n"
 
 
 def test_another_file_of_that_name_is_left_alone(tmp_path: Path, server: Server, console: Console) -> None:

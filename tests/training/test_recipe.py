@@ -9,7 +9,7 @@ from mqan_data.formats.dataset_file import load_dataset
 from mqan_data.mixture import dataset_of, load_sources
 from mqan_data.tasks import tasks_named
 from mqan_training.recipe import ModelConfig, Recipe, load_recipe, parse_recipe, renewed
-from mqan_training.tasks import is_task
+from mqan_training.tasks import is_task, without_missing
 
 RECIPES = sorted((Path(__file__).resolve().parents[2] / "training" / "recipes").glob("*.yaml"))
 TINY = "name: tiny\nsteps: 3\nsources: {sst: 1}\n"
@@ -50,6 +50,28 @@ def test_the_permissive_recipe_has_no_dataset_that_forbids_commercial_use(reposi
         name for name in default.sources if name.startswith("made_") or load_dataset(dataset_of(name)).commercial
     }
     assert set(permissive.sources) == allowed < set(default.sources)
+
+
+def test_sources_without_files_are_left_out(
+    repository: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    default = load_recipe(repository / "training" / "recipes" / "default.yaml")
+    found = without_missing(default, tmp_path)
+    assert {"everyday", "made_mails"} <= set(found.sources) < set(default.sources), "what comes with the project"
+    assert "squad" not in found.sources
+    assert "squad_facts" not in found.sources
+    assert "squad_facts, " in " ".join(capsys.readouterr().err.split())
+    phased = Recipe(
+        name="two", steps=9, reader={"kind": "words", "vectors": "v"}, sources={"sst": 1, "squad": 2},
+        validate_sources=("squad", "sst"), phases=({"steps": 3, "weights": {"squad": 1, "sst": 3}},),
+    )  # fmt: skip
+    (tmp_path / "sst").mkdir()
+    for split in ("train", "dev"):
+        (tmp_path / "sst" / f"{split}_binary_sent.csv").touch()
+    found = without_missing(phased, tmp_path)
+    assert (found.sources, found.validate_sources, found.phases[0].weights) == ({"sst": 1}, ("sst",), {"sst": 3})
+    with pytest.raises(ValueError, match="has the files of no source of two: get some with `mqan data get`"):
+        without_missing(phased, tmp_path / "nowhere")
 
 
 def test_overrides_reach_the_reader(recipe: Path) -> None:

@@ -15,6 +15,8 @@ import numpy as np
 
 from mqan_core.example import Example
 from mqan_core.text.tokens import read_tokens
+from mqan_data.formats.dataset_file import load_dataset
+from mqan_data.formats.reading import missing_files
 from mqan_data.kept import KeptPools, data_key
 from mqan_data.mixture import ExampleSets, dataset_of, is_made, load_sources, validation_examples
 from mqan_data.source import Source
@@ -74,6 +76,40 @@ def sources_of(recipe: Recipe, data: Path) -> list[Source]:
         TaskSource(data, name, most) if is_task(recipe, name) else load_sources(data, [name])[0]
         for name in recipe.sources
     ]
+
+
+def without_missing(recipe: Recipe, data: Path) -> Recipe:
+    """Return a recipe without the sources whose files are not all there, which are named.
+
+    Raises:
+        ValueError: there are none.
+    """
+    names = dict.fromkeys([*recipe.sources, *recipe.validate_sources])
+    missing = {name for name in names if _is_missing(recipe, name, data)}
+    if missing:
+        console.print(f"left out, since files are missing: {', '.join(sorted(missing))}; see `mqan data get`")
+
+    def kept(weights: Mapping[str, float]) -> dict[str, float]:
+        return {name: weight for name, weight in weights.items() if name not in missing}
+
+    if not any(kept(recipe.sources).values()):
+        raise ValueError(f"{data} has the files of no source of {recipe.name}: get some with `mqan data get`")
+    changed = {
+        "sources": kept(recipe.sources),
+        "validate_sources": tuple(name for name in recipe.validate_sources if name not in missing),
+        "phases": tuple(phase.model_copy(update={"weights": kept(phase.weights)}) for phase in recipe.phases),
+    }
+    return recipe.model_copy(update=changed)
+
+
+def _is_missing(recipe: Recipe, name: str, data: Path) -> bool:
+    if is_task(recipe, name):
+        task = task_named(name)
+        return bool(missing_files(data / task.folder, task))
+    if is_made(name):
+        return False
+    dataset = load_dataset(dataset_of(name.partition(".")[0]))
+    return any(missing_files(dataset.folder_in(data), part) for part in dataset.parts.values())
 
 
 def validation_of(recipe: Recipe, data: Path) -> Mapping[str, Sequence[Example]]:

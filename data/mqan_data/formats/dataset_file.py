@@ -206,6 +206,7 @@ class Dataset:
     folder: str
     licence: str
     commercial: bool
+    origin: str = ""  # where the files are that are got by hand
     held_back: bool = False
     parts: Mapping[str, Annotated[AnyPart, Discriminator("shape")]] = field(default_factory=dict)
     tasks: Mapping[str, TaskPart] = field(default_factory=dict)

@@ -39,6 +39,23 @@ def read_rows(data: Path, dataset: parts.Dataset, part_name: str, split: str) ->
                 yield row
 
 
+def needed_files(part: parts.Part) -> list[str]:
+    """Return the files that a part is read from; a task's test set is for a last score, and may be missing."""
+    splits = [split for split in part.files if split != "test" or not isinstance(part, parts.TaskPart)]
+    needed = [names for split in splits for names in part.files[split] if not names.endswith("?")]
+    return [name.strip() for names in needed for name in names.split("|")]
+
+
+def missing_files(folder: Path, part: parts.Part) -> list[str]:
+    missing = []
+    for name in needed_files(part):
+        try:
+            find_file(folder, name)
+        except MissingFileError:
+            missing.append(name.partition("#")[0])
+    return missing
+
+
 def read_examples(
     folder: Path, task: parts.TaskPart, split: str, dropped: Counter[str] | None = None
 ) -> Iterator[Example]:
