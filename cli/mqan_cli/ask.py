@@ -41,7 +41,7 @@ def ask(
         typer.Option(metavar="SCHEMA", help="Fill a record: a file with a JSON Schema, or MODULE:CLASS. Prints JSON."),
     ] = None,
     parse: Annotated[
-        asked.Parse | None, typer.Option(help="Read answers as queries of SQL, or as changes of a dialogue's state.")
+        asked.Parse | None, typer.Option(help="Parse the answer as SQL or as a dialogue state.")
     ] = None,
     html: Annotated[
         Path | None,

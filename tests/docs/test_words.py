@@ -32,6 +32,10 @@ _ODD = {
     r"\banswers, written as a server writes them\b": "reference answers",
     r"\bcandidate is that there is none\b|\bGive each\b.*\bits own of\b": "means no answer",
     r"\bwords of the text only\b": "quotation",
+    r"\btexts they refuse\b": "they refuse longer texts",
+    r"\bapart from what it asks\b": "after its own sentence, as a list",
+    r"\btoo, it is compared\b": "with choices it is compared",
+    r"\bRead answers as queries\b|\bas changes of a dialogue\b": "parse the answer as SQL",
 }
 # The only places of such words: names before this version.
 _KEPT = ("`senseless_combination`", "(before version 0.18")

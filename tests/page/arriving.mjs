@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ask, fill, hold, MAIL, QUESTION, TEXT, until } from "./scenarios.mjs";
+import { ask, assertAccessible, fill, hold, MAIL, QUESTION, TEXT, until } from "./scenarios.mjs";
 
 const idle = (page) => page.waitForFunction(() => document.getElementById("results").getAttribute("aria-busy") === "false");
 const shownText = (page) => page.locator("#answers article").allTextContents();
@@ -90,7 +90,7 @@ export async function guesses(open) {
   assert.equal(await page.textContent("#text .evidence.on"), "4 pm");
 }
 
-export async function savedFile(open) {
+export async function savedFile(open, _given, axe) {
   const page = await open();
   await ask(page, `${MAIL} </script><script>window.broken=1</script>`, "What is the total?", "Is it paid?");
   await idle(page);
@@ -106,6 +106,7 @@ export async function savedFile(open) {
   assert.ok(await saved.locator("#text .place.lit").count(), "words and places are joined");
   assert.match(await saved.textContent("pre"), /"question": "What is the total\?"/);
   assert.equal(await saved.evaluate(() => performance.getEntriesByType("resource").length), 0);
+  await assertAccessible(saved, axe, "the saved file");
   await page.bringToFront();
   await page.click("#markdown");
   await page.waitForFunction(() => document.getElementById("sent").textContent === "Copied.");

@@ -406,7 +406,7 @@ export async function kinds(open, { documents }) {
   await assertUnbroken(page);
 }
 
-async function assertAccessible(page, axe, state) {
+export async function assertAccessible(page, axe, state) {
   await page.evaluate(axe());
   const found = await page.evaluate(() => window.axe.run());
   const told = found.violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(" ")}`);
@@ -419,6 +419,12 @@ export async function accessible(open, { colorScheme, width }, axe) {
   const page = await open({ colorScheme, viewport: { width, height: 800 } });
   const check = (state) => assertAccessible(page, axe, state);
   await check("at the start");
+  const fresh = await open({ colorScheme, viewport: { width, height: 800 }, arrives: true });
+  await fresh.waitForSelector("#answers article");
+  await assertAccessible(fresh, axe, "on arrival");
+  await fresh.locator("#answers article").last().hover();
+  await assertAccessible(fresh, axe, "with the evidence of a decision");
+  await page.bringToFront();
   await ask(page, TEXT, QUESTION, "Is this review positive or negative?", "why ".repeat(3000));
   await page.click("#code summary");
   await page.click("#history summary");
@@ -439,6 +445,14 @@ export async function accessible(open, { colorScheme, width }, axe) {
   await page.waitForSelector("#download:not([hidden])");
   await page.locator("#list-body button").first().click();
   await check("with a list of texts");
+  await page.locator("#questions select").first().selectOption("yes_no");
+  await page.click("#ask");
+  await page.waitForSelector("#download:not([hidden])");
+  await page.locator("#list-body [data-name]").first().click();
+  await check("while a label is corrected");
+  await page.locator("#list-body select").selectOption("no");
+  await page.waitForSelector("#corrected:not([hidden])");
+  await check("with a corrected label");
   await page.click("#mode-one");
   await page.fill("#context", "");
   await page.click("#ask");
