@@ -40,9 +40,7 @@ def ask(
         str | None,
         typer.Option(metavar="SCHEMA", help="Fill a record: a file with a JSON Schema, or MODULE:CLASS. Prints JSON."),
     ] = None,
-    parse: Annotated[
-        asked.Parse | None, typer.Option(help="Parse the answer as SQL or as a dialogue state.")
-    ] = None,
+    parse: Annotated[asked.Parse | None, typer.Option(help="Parse the answer as SQL or as a dialogue state.")] = None,
     html: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write the answer, and what each step looked at, as one HTML page."),
