@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import mqan_core
@@ -37,7 +38,7 @@ from mqan_client import (
 )
 from mqan_client.documents import document_of
 from mqan_core.example import Example
-from mqan_data.tasks import Task
+from mqan_data.formats.dataset_file import Dataset
 from mqan_serving.default_bundle import default_bundle
 
 MASSES = Masses(0.5, 0.25, 0.25)
@@ -521,13 +522,28 @@ def test_data_get_names_the_tasks_there_are() -> None:
 def test_data_get_fetches(consent: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from mqan_data import download
 
-    def fetch(task: Task, folder: Path, *, allow_unverified: bool) -> tuple[Path, ...]:
+    def fetch(task: Dataset, folder: Path, *, allow_unverified: bool, console: Console) -> tuple[Path, ...]:
         assert allow_unverified == bool(consent)
         return (folder / task.folder / "file",)
 
     monkeypatch.setattr(download, "fetch", fetch)
     result = runner.invoke(app, ["data", "get", "squad", "--data", str(tmp_path), *consent])
     assert (result.exit_code, result.stdout) == (0, f"{tmp_path / 'squad' / 'file'}\n")
+
+
+def test_data_get_says_where_all_that_a_recipe_trains_on_is_from(repository: Path, tmp_path: Path) -> None:
+    recipe = repository / "training" / "recipes" / "permissive.yaml"
+    result = runner.invoke(app, ["data", "get", "--recipe", str(recipe), "--list", "--data", str(tmp_path)])
+    lines = result.stdout.splitlines()
+    assert result.exit_code == 0
+    assert "squad: 2 to download" in lines
+    assert "everyday: there" in lines
+    by_hand = "clinc150: by hand from https://github.com/clinc/oos-eval (licence: CC BY 3.0)"
+    assert f"{by_hand} into {tmp_path / 'clinc150'}: data_full.json.gz" in lines
+    assert not any(line.startswith("made_") for line in lines)
+    assert list(tmp_path.iterdir()) == []
+    result = runner.invoke(app, ["data", "get", "--list"])
+    assert (result.exit_code, "name a dataset, a task, `all`, or a recipe" in result.stderr) == (1, True)
 
 
 def test_overrides_are_pairs(tmp_path: Path) -> None:
