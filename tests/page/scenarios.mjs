@@ -445,6 +445,7 @@ export async function accessible(open, { colorScheme, width }, axe) {
   await page.waitForSelector("#download:not([hidden])");
   await page.locator("#list-body button").first().click();
   await check("with a list of texts");
+  await page.locator("#questions input").nth(2).fill("Who pays?");
   await page.locator("#questions select").first().selectOption("yes_no");
   await page.click("#ask");
   await page.waitForSelector("#download:not([hidden])");
