@@ -31,7 +31,8 @@ _WIDTH: Final = 88
 
 def python_page() -> str:
     """Return the page as Markdown."""
-    public = [*_OPTIONS, *(getattr(mqan_client, name) for name in mqan_client.__all__)]
+    imported = [one for one in vars(mqan_client).values() if getattr(one, "__module__", "").startswith("mqan_client.")]
+    public = [*_OPTIONS, *imported]
     parts = [_HEAD]
     for title, modules in _SECTIONS.items():
         parts.append(f"## {title}")
