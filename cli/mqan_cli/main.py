@@ -114,6 +114,7 @@ def key(
     rate: Annotated[
         str | None, typer.Option(metavar="N/M", help="Requests a second, and how many at once after a pause.")
     ] = None,
+    quota: Annotated[int | None, typer.Option(metavar="N", help="Requests a day, in UTC.")] = None,
 ) -> None:
     """Make an API key, print it once, and append its hash to the file; a running server accepts it at once.
 
@@ -127,7 +128,7 @@ def key(
             "committed; give a file outside, or add it to .gitignore"
         )
     try:
-        print(add_key(file, name, rate))
+        print(add_key(file, name, rate, quota))
     except OSError as error:
         raise CommandError(f"cannot write {file}: {error.strerror}") from None
     except ValueError as error:

@@ -2,7 +2,8 @@
 
 Each line has the name of a key and its SHA-256 in hexadecimal; ``#`` begins a comment. A key has 256 random bits, so
 there is nothing to guess that a slower hash would protect. ``mqan key NAME`` makes one; deleting its line revokes it.
-``rate=5/20`` at the end lets its holder ask 5 times a second, and 20 times at once after a pause, of each process.
+``rate=5/20`` after it lets its holder ask 5 times a second, and 20 times at once after a pause; ``quota=1000`` lets it
+ask 1000 times a day; both of each process.
 """
 
 import hashlib
@@ -14,16 +15,21 @@ import secrets
 import stat
 import threading
 import weakref
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
-from time import monotonic, sleep
+from time import monotonic, sleep, time
 
 from mqan_serving.contract.errors import ServingError, SettingsError
 from mqan_serving.observability.logs import log
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _HASH = re.compile(r"[0-9a-f]{64}")
-_RATE = re.compile(r"rate=([0-9]{1,6}(?:\.[0-9]{1,6})?)(?:/([1-9][0-9]{0,5}))?")
+_LIMITS = re.compile(
+    r"(?:rate=(?P<per_s>[0-9]{1,6}(?:\.[0-9]{1,6})?)(?:/(?P<at_once>[1-9][0-9]{0,5}))?)?"
+    r"(?:(?:^| )quota=(?P<per_day>[1-9][0-9]{0,8}))?"
+)
+_DAY_S = 24 * 60 * 60
 _KEY_BYTES = 32
 _MAX_FILE_BYTES = 1024 * 1024  # some 10,000 keys
 _LOOK_PERIOD_S = 0.25
@@ -34,11 +40,22 @@ _State = tuple[int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """The hash of a key, and how many requests a second and at once its holder may send."""
+    """The hash of a key, and how many requests a second, at once and a day (UTC) its holder may send."""
 
     sha256: bytes
     per_s: float = math.inf
     at_once: int = 1
+    per_day: float = math.inf
+
+
+@dataclass(slots=True)
+class _Use:
+    """The requests that the holder of a key may send at once, when that was so, and how many were sent in a day."""
+
+    left: float
+    at: float
+    day: float = 0.0
+    num_sent: int = 0
 
 
 class ApiKeys:
@@ -46,16 +63,17 @@ class ApiKeys:
 
     A new key is valid at once. A key is revoked only when the file has not changed for a second: one that is rewritten
     in place is empty, then incomplete, and locks nobody out meanwhile. A file that cannot be read any more, is empty or
-    is malformed, is logged, and the keys read before stay valid.
+    is malformed, is logged, and the keys read before stay valid. Each change tells ``keep`` the names that are left.
 
     Raises:
         SettingsError: the file cannot be read.
     """
 
-    def __init__(self, file: Path | None) -> None:
+    def __init__(self, file: Path | None, keep: Callable[[Collection[str]], None] = lambda _: None) -> None:
         self._file = file
+        self._keep = keep
         self._keys: dict[str, Key] = {}
-        self._left: dict[str, tuple[float, float]] = {}  # by name: requests that may be sent at once, at that time
+        self._uses: dict[str, _Use] = {}
         self._state: _State | None = None
         if file is None:
             return
@@ -81,17 +99,24 @@ class ApiKeys:
         return name
 
     def check_rate(self, name: str | None) -> None:
-        """Count a request of a key's holder; refuse one that comes sooner than its rate allows."""
+        """Count a request of a key's holder; refuse one that comes sooner than its rate allows, or above its quota."""
         key = self._keys.get(name or "")
-        if name is None or key is None or key.per_s == math.inf:
+        if name is None or key is None:
             return
-        now = monotonic()
-        left, before = self._left.get(name, (key.at_once, now))
-        left = min(key.at_once, left + (now - before) * key.per_s)
-        self._left[name] = (left - 1 if left >= 1 else left), now
-        if left < 1:
-            message = f"This API key may ask {key.per_s:g} times a second, and {key.at_once} times at once."
-            raise ServingError("rate_limited", message, retry_after_s=math.ceil((1 - left) / key.per_s))
+        now, (day, second) = monotonic(), divmod(time(), _DAY_S)
+        use = self._uses.setdefault(name, _Use(key.at_once, now))
+        if use.day != day:
+            use.day, use.num_sent = day, 0
+        if use.num_sent >= key.per_day:
+            message = f"This API key may ask {key.per_day} times a day, in UTC."
+            raise ServingError("rate_limited", message, retry_after_s=math.ceil(_DAY_S - second))
+        if key.per_s < math.inf:
+            use.left, use.at = min(key.at_once, use.left + (now - use.at) * key.per_s), now
+            if use.left < 1:
+                message = f"This API key may ask {key.per_s:g} times a second, and {key.at_once} times at once."
+                raise ServingError("rate_limited", message, retry_after_s=math.ceil((1 - use.left) / key.per_s))
+            use.left -= 1
+        use.num_sent += 1
 
     def look(self) -> None:
         """Read the file if it has changed, and take what it says once that is certain."""
@@ -112,7 +137,10 @@ class ApiKeys:
             return
         revokes = not self._keys.items() <= keys.items()
         if _state_of(self._file) == state and (is_settled or not revokes):
+            for name in self._uses.keys() - keys.keys():
+                del self._uses[name]
             self._state, self._keys = state, keys
+            self._keep(keys.keys())
             log("keys reloaded", keys=len(keys))
 
 
@@ -129,7 +157,7 @@ def _watch(keys: "weakref.ref[ApiKeys]") -> None:
 
 
 def read_keys(file: Path, *, may_be_empty: bool = True) -> dict[str, Key]:
-    """Return the keys by their names, or raise ``SettingsError`` where a line is not a name, a hash and a rate."""
+    """Return the keys by their names, or raise ``SettingsError`` where a line is not a name, a hash and limits."""
     lines = _read(file).splitlines()
     if not (lines or may_be_empty):
         raise _refuse(f"{file} is empty; to let nobody in, leave a comment in it")
@@ -138,20 +166,22 @@ def read_keys(file: Path, *, may_be_empty: bool = True) -> dict[str, Key]:
         words = line.split()
         if not words or words[0].startswith("#"):
             continue
-        name, (sha256, *rates) = words[0], words[1:] or [""]
+        name, (sha256, *rest) = words[0], words[1:] or [""]
         is_key = _NAME.fullmatch(name) and _HASH.fullmatch(sha256) and name not in keys
-        if not is_key or len(rates) > 1 or not all(map(_read_rate, rates)):
-            expected = "expected a name that is not used twice, the SHA-256 of its key, and no more than rate=5/20"
-            raise _refuse(f"{file}, line {number}: {expected}; `mqan key NAME` writes such a line")
-        keys[name] = Key(bytes.fromhex(sha256), *(_read_rate(rates[0]) or () if rates else ()))
+        if not is_key or (limits := _read_limits(" ".join(rest))) is None:
+            expected = "a name that is not used twice, the SHA-256 of its key, and no more than rate=5/20 quota=1000"
+            raise _refuse(f"{file}, line {number}: expected {expected}; `mqan key NAME` writes such a line")
+        keys[name] = Key(bytes.fromhex(sha256), *limits)
     return keys
 
 
-def _read_rate(text: str) -> tuple[float, int] | None:
-    """Return how many requests a second and at once a rate allows; at once as many as in a second unless it says."""
-    if (found := _RATE.fullmatch(text)) is None or not (per_s := float(found[1])):
+def _read_limits(text: str) -> tuple[float, int, float] | None:
+    """Return how many requests a second, at once (unless it says, as many as in a second) and a day are allowed."""
+    found = _LIMITS.fullmatch(text)
+    if found is None or not (per_s := float(found["per_s"] or math.inf)):
         return None
-    return per_s, int(found[2] or math.ceil(per_s))
+    at_once = found["at_once"] or (1 if per_s == math.inf else math.ceil(per_s))
+    return per_s, int(at_once), int(found["per_day"]) if found["per_day"] else math.inf
 
 
 def _read(file: Path) -> str:
@@ -175,21 +205,23 @@ def _refuse(why: str) -> SettingsError:
     return SettingsError(f"setting api_key_file (MQAN_API_KEY_FILE): {why}")
 
 
-def add_key(file: Path, name: str, rate: str | None = None) -> str:
-    """Make a key, append its hash and rate (``5/20``) to a file, which need not exist, and return it.
+def add_key(file: Path, name: str, rate: str | None = None, quota: int | None = None) -> str:
+    """Make a key, append its hash, rate (``5/20``) and quota to a file, which need not exist, and return it.
 
     Raises:
         SettingsError: the file cannot be read.
-        ValueError: the name has other characters than letters, digits and ``._-``, or a key already; the rate is none.
+        ValueError: the name has other characters than letters, digits and ``._-``, or a key, or a limit is none.
     """
     if not _NAME.fullmatch(name):
         raise ValueError(f"{name!r} is no name: use 1 to 64 letters, digits and ._-")
     if file.exists() and name in read_keys(file):
         raise ValueError(f"{file} has a key named {name} already: delete its line first, or choose another name")
-    if rate is not None and _read_rate(f"rate={rate}") is None:
-        raise ValueError(f"{rate!r} is no rate: give requests a second and how many at once, such as 5/20")
+    given = {"rate": rate, "quota": quota}
+    limits = " ".join(f"{limit}={value}" for limit, value in given.items() if value is not None)
+    if _read_limits(limits) is None:
+        raise ValueError(f"{limits!r} are no limits: give requests a second and how many at once, as 5/20, or a day")
     key = f"mqan_{secrets.token_urlsafe(_KEY_BYTES)}"
-    line = f"{name} {hashlib.sha256(key.encode()).hexdigest()}{f' rate={rate}' if rate else ''}\n"
+    line = f"{name} {hashlib.sha256(key.encode()).hexdigest()} {limits}".rstrip() + "\n"
     separator = "\n" if file.exists() and file.read_bytes()[-1:] not in (b"", b"\n") else ""
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "w", encoding="utf-8") as opened:
         opened.write(separator + line)

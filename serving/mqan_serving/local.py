@@ -31,7 +31,7 @@ class LocalServer:
         self.models = models
         self._settings = settings
         self._metrics = metrics
-        self._keys = keys = ApiKeys(settings.api_key_file)
+        self._keys = keys = ApiKeys(settings.api_key_file, metrics.keep_keys)
         app = create_rest_app(lambda: models, settings, keys, metrics)
         self._http = HttpServer(app, settings, metrics, settings.drain_timeout_s)
         self._grpc = grpc.aio.server(

@@ -189,15 +189,15 @@ def test_a_key_is_printed_once_and_its_hash_kept(tmp_path: Path, monkeypatch: py
     for words, reason in (
         (["alice"], "already"),
         (["two words"], "is no name"),
-        (["bob", "--rate", "often"], "is no rate: give requests a second"),
+        (["bob", "--rate", "often"], "are no limits: give requests a second"),
     ):
         refused = runner.invoke(app, ["key", *words])
         assert (refused.exit_code, refused.stdout) == (1, "")
         assert reason in refused.stderr
         assert "Traceback" not in refused.stderr
     assert len(file.read_text().splitlines()) == 1
-    assert runner.invoke(app, ["key", "bob", "--rate", "5/20"]).exit_code == 0
-    assert re.fullmatch("bob [0-9a-f]{64} rate=5/20", file.read_text().splitlines()[1])
+    assert runner.invoke(app, ["key", "bob", "--rate", "5/20", "--quota", "1000"]).exit_code == 0
+    assert re.fullmatch("bob [0-9a-f]{64} rate=5/20 quota=1000", file.read_text().splitlines()[1])
 
 
 def test_ask_shows_its_key(client: type[StubClient], context_file: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,12 +7,14 @@ In the test suite against a local server for MQAN_LOAD_SECONDS (5); by itself ag
 
 import argparse
 import asyncio
+import itertools
 import os
 import random
 import statistics
 import sys
 import time
 from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,7 +52,9 @@ class Report:
 
     seconds: float = 0.0
     latencies_ms: list[float] = field(default_factory=list)
+    ended: list[float] = field(default_factory=list)  # when each of these had its answer
     errors: Counter[str] = field(default_factory=Counter)
+    models: Counter[str] = field(default_factory=Counter)  # that answered
 
     def __str__(self) -> str:
         """Return one line."""
@@ -76,10 +80,24 @@ def make_cases(number: int) -> list[Case]:
     return cases
 
 
-async def put_under_load(rest: str, rpc: str, seconds: float, num_clients: int = NUM_CLIENTS) -> Report:
-    """Ask alone first, then from many clients, half over each transport, and compare."""
+async def put_under_load(
+    rest: str,
+    rpc: str,
+    seconds: float,
+    num_clients: int = NUM_CLIENTS,
+    *,
+    names: Sequence[str] = ("",),
+    known: Sequence[str] = (),
+    meanwhile: Callable[[], Awaitable[None]] | None = None,
+) -> Report:
+    """Ask alone first, then from many clients, half over each transport, and compare.
+
+    Clients ask the models ``names`` in turn; ``known`` are those that may answer who name none. They ask for so many
+    seconds, and then as long as ``meanwhile`` takes.
+    """
     cases = make_cases(48)
     report = Report()
+    alone: dict[str, list[Any]] = {}
     async with (
         httpx2.AsyncClient(
             base_url=rest, trust_env=False, timeout=150, limits=httpx2.Limits(max_connections=num_clients)
@@ -87,26 +105,40 @@ async def put_under_load(rest: str, rpc: str, seconds: float, num_clients: int =
         grpc.aio.insecure_channel(rpc) as channel,
     ):
         stub = answer_pb2_grpc.QuestionAnsweringStub(channel)
-        alone = [identity(await ask_rest(client, case)) for case in cases]
-        end = time.perf_counter() + seconds
+        for name in known or names:
+            for case in cases:
+                answer, model = await ask_rest(client, case, name)
+                alone.setdefault(model, []).append(identity(answer))
+        is_over = asyncio.Event()
 
         async def run_client(number: int) -> None:
             chance = random.Random(number)
-            while time.perf_counter() < end:
-                i = chance.randrange(len(cases))
+            for turn in itertools.count(number):
+                if is_over.is_set():
+                    return
+                i, name = chance.randrange(len(cases)), names[turn % len(names)]
                 begun = time.perf_counter()
                 try:
-                    answering = ask_rpc(stub, cases[i]) if number % 2 else ask_rest(client, cases[i])
-                    answer = await answering
+                    answering = ask_rpc(stub, cases[i], name) if number % 2 else ask_rest(client, cases[i], name)
+                    answer, model = await answering
                 except (httpx2.HTTPError, grpc.RpcError, RuntimeError) as error:
                     report.errors[f"{type(error).__name__}: {str(error)[:200]}"] += 1
                     continue
-                report.latencies_ms.append((time.perf_counter() - begun) * 1000)
-                if identity(answer) != alone[i]:
+                report.ended.append(time.perf_counter())
+                report.latencies_ms.append((report.ended[-1] - begun) * 1000)
+                report.models[model] += 1
+                if name not in ("", answer["model"]["name"]) or not model.startswith(f"{answer['model']['name']}/"):
+                    report.errors["another model than asked"] += 1
+                if model not in alone or identity(answer) != alone[model][i]:
                     report.errors["another answer than alone"] += 1
 
         begun = time.perf_counter()
-        await asyncio.gather(*(run_client(number) for number in range(num_clients)))
+        asking = [asyncio.ensure_future(run_client(number)) for number in range(num_clients)]
+        await asyncio.sleep(seconds)
+        if meanwhile is not None:
+            await meanwhile()
+        is_over.set()
+        await asyncio.gather(*asking)
         report.seconds = time.perf_counter() - begun
     return report
 
@@ -122,23 +154,23 @@ def document(case: Case) -> dict[str, Any]:
     return {"context": case.context, "question": case.question, "max_answer_tokens": case.max_answer_tokens}
 
 
-async def ask_rest(client: httpx2.AsyncClient, case: Case) -> Any:
-    """Ask over REST."""
-    response = await client.post("/v1/answer", json=document(case))
+async def ask_rest(client: httpx2.AsyncClient, case: Case, model: str) -> tuple[Any, str]:
+    """Ask over REST; return the answer, and the name, version and hash of the model that gave it."""
+    response = await client.post("/v1/answer", json=document(case) | ({"model": model} if model else {}))
     if response.status_code != 200:
         raise RuntimeError(f"{response.status_code} {response.text}")
-    return response.json()
+    return response.json(), response.headers["x-mqan-model"]
 
 
-async def ask_rpc(stub: Any, case: Case) -> Any:
+async def ask_rpc(stub: Any, case: Case, model: str) -> tuple[Any, str]:
     """Ask over gRPC; return what REST returns."""
-    request = answer_pb2.AnswerRequest(**document(case))
-    response = await stub.Answer(request, timeout=150)
+    call = stub.Answer(answer_pb2.AnswerRequest(**document(case), model=model), timeout=150)
+    response, trailing = await call, dict(await call.trailing_metadata())
     message = MessageToDict(response, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)
     for token in message["tokens"]:
         token["source"] = token["source"].removeprefix("SOURCE_").lower()
         token.setdefault("span", None)
-    return message
+    return message, trailing["x-mqan-model"]
 
 
 async def test_no_errors_and_no_cross_talk(bundle_folder: Any, unused_tcp_port_factory: Any) -> None:

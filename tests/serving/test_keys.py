@@ -206,6 +206,10 @@ def test_nobody_looks_when_the_keys_are_gone(file: Path) -> None:
     [
         *(b"alice", b"alice 12", b"al/ice " + b"0" * 64, (b"a " + b"0" * 64 + b"\n") * 2, b"\xff", b"a b c"),
         *(b"alice " + b"0" * 64 + rate for rate in (b" rate=0", b" rate=5/", b" rate=1/0", b" 5/20", b" rate=1 #")),
+        *(
+            b"alice " + b"0" * 64 + quota
+            for quota in (b" quota=0", b" quota=2 rate=1", b" rate=1quota=2", b" quota=.5")
+        ),
     ],
 )
 @pytest.mark.parametrize("serve", [serve_local, serve_ray])
@@ -280,9 +284,36 @@ def test_a_key_has_the_rate_of_its_line(file: Path, monkeypatch: pytest.MonkeyPa
     assert [admitted(name, 9) for name in ("alice", "bob")] == [2, 0]
     now[0] = 500.0
     assert [admitted(name, 9) for name in ("alice", "bob")] == [3, 1]
-    for rate in ("", "0", "-1", "1/0", "x", "1/2/3"):
-        with pytest.raises(ValueError, match="no rate"):
+    for rate in ("", "0", "-1", "1/0", "x", "1/2/3", "1 quota=2 "):
+        with pytest.raises(ValueError, match="no limits"):
             add_key(file, "dora", rate)
+    for quota in (0, -1, 10**9):
+        with pytest.raises(ValueError, match="no limits"):
+            add_key(file, "dora", quota=quota)
+
+
+def test_a_key_has_the_quota_of_its_line(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    day_s, clock = 86_400, {"monotonic": 0.0, "time": 86_400 * 20_000 - 100.5}
+    for name in clock:
+        monkeypatch.setattr(keys_module, name, lambda name=name: clock[name])
+    add_key(file, "alice", quota=3)
+    add_key(file, "bob", "1/2", 3)
+    keys = ApiKeys(file)
+
+    def ask(name: str) -> int | None:
+        """Return when a request that is refused may come again; None for one that is admitted."""
+        try:
+            keys.check_rate(name)
+        except ServingError as refused:
+            return refused.retry_after_s if refused.code == "rate_limited" else -1
+        return None
+
+    assert [ask("alice") for _ in range(4)] == [None, None, None, 101]
+    assert [ask("bob") for _ in range(4)] == [None, None, 1, 1], "a request that is refused counts for no quota"
+    clock["monotonic"] += 1
+    assert [ask("bob") for _ in range(2)] == [None, 101]
+    clock["time"] += 101
+    assert [ask("alice") for _ in range(4)] == [None, None, None, day_s]
 
 
 async def test_both_transports_say_when_to_come_again(start_server: StartServer, file: Path) -> None:
@@ -303,6 +334,23 @@ async def test_both_transports_say_when_to_come_again(start_server: StartServer,
     counts = callers.server._metrics.render().decode()
     for labels, number in (('key="alice",outcome="admitted"', 2), ('key="alice",outcome="limited"', 3)):
         assert f"mqan_key_requests_total{{{labels}}} {number}.0" in counts
+
+
+def test_a_revoked_key_leaves_nothing(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keys_module, "_LOOK_PERIOD_S", 0.01)
+    monkeypatch.setattr(keys_module, "_SETTLED_S", 0.0)
+    metrics = Metrics()
+    for name in ("alice", "bob"):
+        add_key(file, name, "5")
+    keys = ApiKeys(file, metrics.keep_keys)
+    for name in ("alice", "bob"):
+        keys.check_rate(name)
+        for is_limited in (True, False):
+            metrics.count_key(name, is_limited=is_limited)
+    replace(file, "".join(file.read_text().splitlines(keepends=True)[1:]))
+    until(lambda: b"alice" not in metrics.render())
+    assert set(keys._uses) == metrics._keys == {"bob"}
+    assert b'key="bob",outcome="limited"} 1.0' in metrics.render()
 
 
 def test_keys_have_a_bounded_number_of_series() -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ import grpc
 from prometheus_client.parser import text_string_to_metric_families
 
 from mqan.v1 import answer_pb2
+from mqan_core.answer.types import Answer, ChoiceProbability
 from mqan_serving.contract.errors import ERRORS
 from mqan_serving.keys import add_key
-from mqan_serving.observability.metrics import CODES, METHODS, TRANSPORTS
+from mqan_serving.observability.metrics import CODES, METHODS, TRANSPORTS, Metrics
+from mqan_serving.service.timeline import Timeline
 
 StartServer = Callable[..., Awaitable[Any]]
 Samples = dict[tuple[str, tuple[str, ...]], float]
@@ -110,6 +113,34 @@ async def test_answers_are_counted_by_source(start_server: StartServer) -> None:
     sources = ("context", "question", "vocabulary")
     assert [samples["mqan_answer_words_total", (source,)] for source in sources] == [8, 0, 0]
     assert [samples["mqan_answer_mass_total", (source,)] for source in sources] == [4, 2, 2]
+
+
+async def test_answers_are_counted_by_kind_and_by_how_sure_they_are() -> None:
+    metrics, timeline = Metrics(), Timeline()
+    choice = ChoiceProbability("a", 0.4, 0.5, 0.6)
+    free = Answer("a", 0.25, (), (), False)
+    for answer in (
+        free,
+        replace(free, text="", answered=False, refusal=0.75),
+        replace(free, choices=(choice,)),
+        replace(free, choices=(choice,), is_multiple=True),
+        replace(free, choices=(choice,), expected=1.0, answered=False, refusal=0.9),
+    ):
+        metrics.count_answer(answer, timeline)
+    samples = read(metrics.render().decode())
+    found = {labels: sure for (name, labels), sure in samples.items() if name == "mqan_answer_confidence_sum"}
+    assert {labels: sure for labels, sure in found.items() if sure} == {
+        ("free", "answered"): 0.25,
+        ("free", "refused"): 0.75,
+        ("choice", "answered"): 0.5,
+        ("several", "answered"): 0.6,
+        ("scale", "refused"): 0.9,
+    }
+
+
+async def test_a_series_without_events_is_one_that_its_method_can_have(start_server: StartServer) -> None:
+    codes = {labels[0] for name, labels in await scrape(await start_server()) if name == "mqan_requests_total"}
+    assert codes == {"ok", "cancelled", *(code for code, kind in ERRORS.items() if kind.http in (429, 500, 503, 504))}
 
 
 async def test_state_of_the_server(start_server: StartServer, engine: Any) -> None:

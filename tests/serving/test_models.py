@@ -219,6 +219,14 @@ async def test_a_damaged_bundle_changes_nothing(open_all: Open, bundles: Path) -
     assert not (bundles / CHANGES).exists()
 
 
+async def test_a_card_that_is_no_more_the_bundles_is_not_shown(served: Any, bundles: Path) -> None:
+    rest, _, _ = served
+    assert (await rest.get("/card", params={"model": "b"})).text == "# tiny\n"
+    (bundles / "b" / "README.md").write_text("# edited\n")
+    refused = await rest.get("/card", params={"model": "b"})
+    assert (refused.status_code, refused.json()["code"]) == (404, "not_found")
+
+
 async def test_a_change_that_cannot_be_kept_is_taken_back(open_all: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     models = await open_all()
 

@@ -78,7 +78,7 @@ ERRORS: Mapping[str, ErrorKind] = MappingProxyType(
         "method_not_allowed": ErrorKind(405, "UNIMPLEMENTED", "GET /docs lists the methods of each path."),
         # The server.
         "overloaded": ErrorKind(429, "RESOURCE_EXHAUSTED", "Try again after a moment."),
-        "rate_limited": ErrorKind(429, "RESOURCE_EXHAUSTED", "Send fewer requests a second with this API key."),
+        "rate_limited": ErrorKind(429, "RESOURCE_EXHAUSTED", "Send fewer requests with this API key."),
         "unavailable": ErrorKind(503, "UNAVAILABLE", "Try again after a moment."),
         "deadline_exceeded": ErrorKind(
             504, "DEADLINE_EXCEEDED", "Try again with a longer timeout or a shorter context."

@@ -6,7 +6,7 @@ the sums, their gauges do not.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Final, Literal
@@ -38,6 +38,8 @@ TRANSPORTS = ("rest", "grpc")
 ANSWERING = ("Answer", "AnswerMany", "AnswerStream", "FillRecord")
 METHODS = (*ANSWERING, "GetModel", "Check", "other")
 CODES = (OK, CANCELLED, *ERRORS)
+_OF_ALL = (OK, CANCELLED, "overloaded", "rate_limited", "unavailable", "deadline_exceeded", "internal")  # any method's
+KINDS = ("free", "choice", "several", "scale")
 OTHER_KEYS = "(others)"  # no name of a key
 _MOST_KEYS = 100
 _KEY_REQUESTS: Final = "key_requests"
@@ -46,6 +48,7 @@ _BY_KEY: Final = f"mqan_{_KEY_REQUESTS}".encode()
 _STAGE_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _SIZES = tuple(2.0**power for power in range(9))
 _TOKENS = tuple(2.0**power for power in range(5, 17))
+_TENTHS = tuple(tenth / 10 for tenth in range(1, 11))
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
@@ -94,6 +97,8 @@ class Metrics(Meter):
         self._words = counter("answer_words", "Words of answers, by where they came from.", "source")
         mass = "Trust that the model put into each source, summed over the words of answers; 1 for each word."
         self._mass = counter("answer_mass", mass, "source")
+        sure = "How sure answers are, and refusals for want of an answer, by what was asked for."
+        self._confidence = histogram("answer_confidence", sure, _TENTHS, "kind", "outcome")
         model = ("name", "version", "sha256", "provider")
         self._model = gauge("model_info", "1 for each model that is served, 0 for one that was.", "livemax", *model)
         self._answers = counter("model_answers", "Answers, by the model that gave them.", "model")
@@ -104,11 +109,16 @@ class Metrics(Meter):
         # A rate is only seen of a series that was there before its first event.
         for transport in TRANSPORTS:
             for method in ANSWERING:
-                for code in CODES:
+                for code in _OF_ALL:
                     self._requests.labels(transport, method, code)
                 self._seconds.labels(transport, method)
         # What every answer counts is looked up once.
         self._of_source = {source: (self._words.labels(source), self._mass.labels(source)) for source in Source}
+        self._of_kind = {
+            (kind, is_answer): self._confidence.labels(kind, "answered" if is_answer else "refused")
+            for kind in KINDS
+            for is_answer in (True, False)
+        }
         self._of_stage = {stage: self._stages.labels(stage) for stage in STAGES}
 
     def describe_server(self, model: Model) -> None:
@@ -136,6 +146,13 @@ class Metrics(Meter):
         label = name if name in self._keys else OTHER_KEYS
         self._by_key.labels(label, "limited" if is_limited else "admitted").inc()
 
+    def keep_keys(self, names: Collection[str]) -> None:
+        """Forget the keys that are no more; in files that replicas share, their counts stay."""
+        for name in self._keys.difference(names):
+            self._keys.discard(name)
+            if self._folder is None:
+                self._by_key.remove_by_labels({"key": name})
+
     def track_request(self) -> AbstractContextManager[None]:
         return self._in_flight.track_inprogress()
 
@@ -156,11 +173,12 @@ class Metrics(Meter):
         self._step_rows.inc(num_requests)
 
     def count_answer(self, answer: Answer, timeline: Timeline, model: str | None = None) -> None:
-        """Count where an answer's time went; its words by source, the model's trust in each, and which model it was."""
+        """Count where an answer's time went, its words by source, how sure it is, and which model gave it."""
         if model is not None:
             self._answers.labels(model).inc()
         for stage, seconds in timeline.seconds.items():
             self._of_stage[stage].observe(seconds)
+        self._of_kind[_kind_of(answer), answer.answered].observe(answer.confidence)
         for source, (words, mass) in self._of_source.items():
             words.inc(sum(token.source is source for token in answer.tokens))
             mass.inc(sum(getattr(token.masses, source) for token in answer.tokens))
@@ -177,6 +195,12 @@ class Metrics(Meter):
             MultiProcessCollector(registry, str(self._folder))  # type: ignore[no-untyped-call]
         lines = generate_latest(registry).splitlines(keepends=True)
         return b"".join(line for line in lines if names_keys or _BY_KEY not in line)
+
+
+def _kind_of(answer: Answer) -> str:
+    if answer.expected is not None:
+        return "scale"
+    return "several" if answer.is_multiple else "choice" if answer.choices else "free"
 
 
 def _forget_ended_processes(folder: Path) -> None:

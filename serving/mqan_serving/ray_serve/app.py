@@ -54,8 +54,8 @@ class Ingress(QuestionAnsweringMethods):
         bound_servers_of_ray(max_calls(self._settings))
         set_up_logs(self._settings.log_level)
         self._models: Models | None = None
-        self._keys = ApiKeys(self._settings.api_key_file)
         self._metrics = Metrics()
+        self._keys = ApiKeys(self._settings.api_key_file, self._metrics.keep_keys)
         super().__init__(self._opened_models, RpcGuard(self._settings, self._keys, self._metrics))
 
     async def __serve_build_asgi_app__(self) -> Any:

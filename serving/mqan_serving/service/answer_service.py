@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from mqan_core.answer.streaming import StreamedWord, WordStream
 from mqan_core.answer.types import Answer, AnswerToken
 from mqan_core.bundle import Bundle, read_verified
+from mqan_core.errors import BundleError
 from mqan_core.forms.parsed import parse_answer
 from mqan_core.manifest import MODEL_CARD
 from mqan_core.text.layout import count_read
@@ -158,7 +159,10 @@ class Service:
 
     def read_card(self) -> bytes:
         bundle = self._engine.bundle
-        return read_verified(bundle.folder, MODEL_CARD, bundle.manifest.files[MODEL_CARD])
+        try:
+            return read_verified(bundle.folder, MODEL_CARD, bundle.manifest.files[MODEL_CARD])
+        except BundleError:
+            raise ServingError("not_found", "The card of this model was changed or removed on the server.") from None
 
     async def answer(
         self,
