@@ -18,9 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-import onnx
 import onnxruntime
-from onnx import TensorProto, helper, numpy_helper
 
 from mqan_core.errors import EngineFailedError
 from mqan_core.manifest import Device
@@ -318,6 +316,8 @@ class DeviceWindowsRead(WindowsRead):
 
 def gather_graph(reader: PieceReader, sizes: Mapping[str, int]) -> tuple[bytes, list[str], list[str]]:
     """Return the graph that gives each word of a batch its numbers out of all windows, and its inputs and outputs."""
+    from onnx import TensorProto, helper, numpy_helper  # installed for GPUs, and where bundles are exported
+
     nodes, weights, inputs, outputs = [], [], [], []
     for name in _large(reader):
         axes = reader.outputs[name]
@@ -352,15 +352,20 @@ def _large(reader: PieceReader) -> list[str]:
     return [name for name, axes in reader.outputs.items() if "T" in axes and ("D" in axes or "H" in axes)]
 
 
-def fix_sizes(model: onnx.ModelProto, axes: Axes, sizes: Mapping[str, int]) -> None:
-    """Fix the sizes of a graph in place: what it computes from shapes becomes constant, and all of it can run on a GPU.
+def fix_sizes(content: bytes, axes: Axes, sizes: Mapping[str, int]) -> bytes:
+    """Fix the sizes of a graph: what it computes from shapes becomes constant, and all of it can run on a GPU.
 
     ``axes`` are those of its inputs, and of its outputs less ``NEXT``.
     """
+    from onnx import load_model_from_string
+
+    model = load_model_from_string(content)
     for value in (*model.graph.input, *model.graph.output):
         for dimension, axis in zip(value.type.tensor_type.shape.dim, axes[value.name.removeprefix(NEXT)], strict=True):
             dimension.dim_value = sizes[axis]
     del model.graph.value_info[:]
+    fixed: bytes = model.SerializeToString()
+    return fixed
 
 
 def _place_of(decoding: Decoding) -> _Place:

@@ -8,12 +8,11 @@ from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
-import onnx
 import onnxruntime
 from google.protobuf.message import DecodeError
-from onnx import TensorProto, numpy_helper
 
 from mqan_core.errors import BundleError
+from mqan_runtime.onnx_graph_pb2 import ModelProto, TensorProto
 
 Provider = Literal["auto", "cpu", "cuda"]
 Precision = Literal["auto", "float32", "int8"]
@@ -28,6 +27,7 @@ _ALLOWED: Final = frozenset(
 _LARGE = 1024  # pieces or words read at once, whose memory onnxruntime shall not keep for ever
 _LARGEST_WEIGHT = 1e10  # a mask has 1e9; products of larger ones could overflow
 _LARGEST_HALF = 65_504  # the largest finite number of float16
+_FLOAT, _FLOAT16 = 1, 10  # types of tensors, as ONNX numbers them
 # what reading weights of the wrong form raises
 _MALFORMED = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 _CUDA_OPTIONS = {"use_tf32": "0"}  # float32 is to be float32
@@ -85,27 +85,25 @@ def open_session(
     *,
     provider: Provider,
     num_threads: int,
-    fix: Callable[[onnx.ModelProto], None] | None = None,
+    fix: Callable[[bytes], bytes] | None = None,
 ) -> onnxruntime.InferenceSession:
     """Open a session over a graph that runs as it is hashed; it may hold some of onnxruntime's operators.
 
-    ``fix`` fixes the sizes of the checked graph in place, so that on CUDA its runs are captured as CUDA graphs; no node
-    may then be left to the CPU.
+    ``fix`` fixes the sizes of the checked graph, so that on CUDA its runs are captured as CUDA graphs; no node may then
+    be left to the CPU.
 
     Raises:
         BundleError: the graph is malformed, refers to data outside itself, holds operators that are not allowed,
             functions or sub-graphs, or has other inputs or outputs than expected.
         RuntimeError: ``cuda`` was asked for and does not run here, or the GPU fails where a CPU runs the graph.
     """
-    model = check_graph(content, name)
+    check_graph(content, name)
     is_captured = fix is not None
     if fix is not None:
         try:
-            fix(model)
+            content = fix(content)
         except _MALFORMED as error:
             raise BundleError(f"{name}: its inputs or outputs are malformed: {error}") from error
-        content = model.SerializeToString()
-    del model  # before the session makes its own copy of the weights
     options = session_options(num_threads)
     wanted: list[str | tuple[str, dict[str, str]]] = [CPU]
     if provider != "cpu" and (provider == "cuda" or has_cuda()):
@@ -156,22 +154,33 @@ def _blame(content: bytes, options: onnxruntime.SessionOptions, name: str, error
     )
 
 
-def check_graph(content: bytes, name: str) -> onnx.ModelProto:
-    """Read a graph, and refuse one that could reach outside itself, or whose weights are none."""
+def check_graph(content: bytes, name: str) -> None:
+    """Refuse a graph that could reach outside itself, or whose weights are none."""
     model = _check_structure(content, name)
-    kinds = (TensorProto.FLOAT, TensorProto.FLOAT16)
     try:
-        arrays = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer if t.data_type in kinds}
+        arrays = {t.name: _array_of(t) for t in model.graph.initializer if t.data_type in (_FLOAT, _FLOAT16)}
     except _MALFORMED as error:
         raise BundleError(f"{name}: its weights are malformed: {error}") from error
     _refuse_large(arrays, name)
-    return model
 
 
-def _check_structure(content: bytes, name: str) -> onnx.ModelProto:
+def _array_of(tensor: TensorProto) -> npt.NDArray[np.floating[Any]]:
+    if tensor.HasField("segment"):
+        raise ValueError("a tensor in segments")
+    kind = np.dtype("<f4" if tensor.data_type == _FLOAT else "<f2")
+    if tensor.HasField("raw_data"):
+        array = np.frombuffer(tensor.raw_data, kind)
+    elif tensor.data_type == _FLOAT:
+        array = np.array(tensor.float_data, kind)
+    else:
+        array = np.array(tensor.int32_data, np.uint16).view(kind)
+    return array.reshape(tuple(tensor.dims))
+
+
+def _check_structure(content: bytes, name: str) -> ModelProto:
     """Read a graph without data outside itself, functions, sub-graphs, and operators that are not allowed."""
     try:
-        model = onnx.load_model_from_string(content)
+        model = ModelProto.FromString(content)
     except DecodeError as error:
         raise BundleError(f"{name}: not an ONNX graph") from error
     if model.functions:
@@ -184,6 +193,8 @@ def _check_structure(content: bytes, name: str) -> onnx.ModelProto:
         for attribute in node.attribute:
             if attribute.HasField("g") or attribute.graphs:
                 raise BundleError(f"{name}: the operator {node.op_type} holds a sub-graph, which is not allowed")
+            if attribute.HasField("sparse_tensor") or attribute.sparse_tensors:
+                raise BundleError(f"{name}: the operator {node.op_type} holds sparse weights, which are not allowed")
             _refuse_external(attribute.t, name)
             for tensor in attribute.tensors:
                 _refuse_external(tensor, name)
@@ -201,8 +212,8 @@ def _refuse_large(arrays: Mapping[str, npt.NDArray[np.floating[Any]]], name: str
             raise BundleError(f"{name}: {weights!r} holds numbers that are no weights, beyond {_LARGEST_WEIGHT:g}")
 
 
-def _refuse_external(tensor: onnx.TensorProto, name: str) -> None:
-    if tensor.data_location == TensorProto.EXTERNAL or tensor.external_data:
+def _refuse_external(tensor: TensorProto, name: str) -> None:
+    if tensor.data_location or tensor.external_data:
         raise BundleError(f"{name}: the tensor {tensor.name!r} lies outside the file, which is not allowed")
 
 

