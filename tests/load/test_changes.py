@@ -57,7 +57,7 @@ async def swap(rest: str, key: str, names: Sequence[str], times: int, pause_s: f
     async with httpx2.AsyncClient(base_url=f"{rest}/admin/", trust_env=False, timeout=300, headers=headers) as admin:
         for _ in range(times):
             for method, path, body in changes_of(names[1], names[0]):
-                response = await admin.request(method, path, **({} if body is None else {"json": body}))
+                response = await admin.request(method, path, json=body)
                 if response.status_code != 200:
                     raise RuntimeError(f"{method} {path}: {response.status_code} {response.text}")
                 await asyncio.sleep(pause_s)

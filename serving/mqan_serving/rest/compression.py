@@ -52,7 +52,9 @@ class Decompressed:
 
 def decompress(body: bytes, limit: int) -> bytes:
     """Return what a body of zstd frames was made of; refuse too much, and one that is cut off."""
-    options = {zstd.DecompressionParameter.window_log_max: max(_MOST_WINDOW_LOG, (limit - 1).bit_length())}
+    options: dict[int, int] = {
+        zstd.DecompressionParameter.window_log_max: max(_MOST_WINDOW_LOG, (limit - 1).bit_length())
+    }
     parts: list[bytes] = []
     num_bytes, rest = 0, body
     try:

@@ -42,6 +42,8 @@ class Context(Protocol):
 
     def set_trailing_metadata(self, trailing_metadata: Any) -> None: ...
 
+    def trailing_metadata(self) -> Any: ...
+
 
 @dataclass(frozen=True, slots=True)
 class RpcGuard:
@@ -95,6 +97,8 @@ class RpcGuard:
     async def _passing(self, method: str, context: Context) -> AsyncIterator[tuple[list[tuple[str, Any]], RequestLog]]:
         """Log and count a call; an error ends it with its status, and goes no further."""
         metadata = [(key, value) for key, value in context.invocation_metadata() or ()]
+        if isinstance(trailing := context.trailing_metadata(), list):
+            trailing.clear()  # Ray's own id of the call: there shall be one
         request_id = choose_request_id(_first(metadata, _REQUEST_ID))
         texts = {key: value for key, value in metadata if isinstance(value, str)}
         log = RequestLog("grpc", method, request_id, self.metrics, texts)
@@ -166,7 +170,7 @@ def _fail(error: Exception, log: RequestLog, context: Context) -> None:
 
 
 def _trailing(log: RequestLog) -> list[tuple[str, str]]:
-    """Return what every call ends with: a list, to which Ray Serve adds its own."""
+    """Return what every call ends with: a list, as Ray Serve needs it."""
     return [(_REQUEST_ID, log.request_id), *([(MODEL, log.model_header)] if log.model_header else [])]
 
 
