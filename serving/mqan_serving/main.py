@@ -19,6 +19,7 @@ from mqan_serving.contract.errors import SettingsError
 from mqan_serving.observability.logs import log, set_up_logs
 from mqan_serving.observability.metrics import Metrics
 from mqan_serving.ray_serve.environment import QUIET_CORE, for_replicas, ray_environment
+from mqan_serving.ray_serve.leftovers import end_leftovers
 from mqan_serving.service.catalog import read_catalog, read_changes
 from mqan_serving.settings import Settings, address
 
@@ -87,8 +88,12 @@ def serve_ray(settings: Settings) -> None:
             # Ray reads its environment when it is imported.
             from mqan_serving.ray_serve.app import drain_ray, start_ray, wait_while_ray_lives
 
+            def once_connected(ray_folder: Path) -> None:
+                claims.enter_context(end_leftovers(ray_folder, Path(run_folder)))
+                _interrupt_on_signals()
+
             start_ray(
-                given, metrics_folder, object_store_bytes=_OBJECT_STORE_BYTES, once_connected=_interrupt_on_signals
+                given, metrics_folder, object_store_bytes=_OBJECT_STORE_BYTES, once_connected=once_connected
             )
             is_serving = True
             model = f"{catalog.stable} {stable.manifest.version}"

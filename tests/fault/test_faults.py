@@ -8,39 +8,34 @@ Bounded in the test suite; in full, printing its figures:
 import asyncio
 import itertools
 import os
-import random
 import signal
+import socket
 import statistics
 import threading
 import time
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-import grpc
-import httpx2
 import pytest
 
-from mqan.v1 import answer_pb2, answer_pb2_grpc
 from mqan_client import Client, ClientError
 from mqan_runtime.engine import Engine
 from mqan_serving.contract.questions import Question
 from mqan_serving.observability.metrics import Metrics
 from mqan_serving.service.answer_service import Service
 from mqan_serving.settings import load_settings
+from tests.fault.callers import CONTEXT, LIMIT, QUESTION, Ask, Caller, Load, rest_caller, rpc_caller, wait_for
 from tests.processes import PROXY, PROXY_STARTER, REPLICA, descendants, held_by
 
-CONTEXT, QUESTION, LIMIT = "The kettle is in the kitchen.", "Where is the kettle?", 3
 TIMES = int(os.environ.get("MQAN_FAULT_TIMES", "1"))  # how often each fault is made
 SECONDS = float(os.environ.get("MQAN_FAULT_SECONDS", "5"))  # of asking too much
 
 _FULL_WITHIN_S, _PROXY_BACK_WITHIN_S, _RATE_BACK_WITHIN_S = 15.0, 8.0, 5.0
 _ROOM = 16  # requests that may wait where too much is asked
-_PAUSE_S = 0.3  # of a caller who was told to come again, or found nobody
 _RETRY_AFTER_S = 1.0  # what they are told
 _MOST_STOLEN = 0.03  # of a machine's time, for its speed to be measured; a quiet one has none stolen
 _ATTEMPTS = 3  # at times: other guests of a machine can take it away for seconds
@@ -48,128 +43,6 @@ _ENOUGH = 0.8 if TIMES > 1 else 0.5  # of the rate before, to be the full one ag
 _SLACK = 1 if TIMES > 1 else 8  # of bounds of time where other work may share the machine, as in the test suite
 
 pytestmark = pytest.mark.timeout(1200)
-
-Ask = Callable[[], str]
-Caller = Callable[[], AbstractContextManager[Ask]]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a request ended: ``ok``, ``told`` (to come again later, in the API's own words), ``refused`` (a connection),
-    or what went wrong.
-    """
-
-    begun: float
-    ended: float
-    what: str
-
-
-class Load:
-    """Callers at work, a thread each, from entering to leaving.
-
-    Args:
-        callers: the callers.
-        pause_s: how long one waits who was told to come again, on average: up to half of it less or more, as clients do
-            that shall not all come at the same moment.
-
-    Attributes:
-        num_callers: how many they are.
-        outcomes: of their requests, in order of their ends.
-    """
-
-    def __init__(self, callers: Sequence[Caller], pause_s: float = _PAUSE_S) -> None:
-        self.num_callers = len(callers)
-        self.outcomes: list[Outcome] = []
-        self._pause_s = pause_s
-        self._over = threading.Event()
-        self._all_ready = threading.Barrier(len(callers) + 1)  # making hundreds of clients takes seconds
-        self._threads = [threading.Thread(target=self._call, args=(caller,)) for caller in callers]
-
-    def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
-        self._all_ready.wait()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        for thread in self._threads:
-            thread.join()
-
-    def _call(self, caller: Caller) -> None:
-        with caller() as ask:
-            self._all_ready.wait()
-            time.sleep(random.uniform(0, self._pause_s))
-            while not self._over.is_set():
-                begun = time.perf_counter()
-                what = ask()
-                self.outcomes.append(Outcome(begun, time.perf_counter(), what))
-                if what in ("refused", "told"):
-                    time.sleep(self._pause_s * random.uniform(0.5, 1.5))
-
-    def between(self, begun: float, ended: float) -> Counter[str]:
-        """Return how the requests ended that began in a span of time."""
-        return Counter(outcome.what for outcome in list(self.outcomes) if begun <= outcome.begun < ended)
-
-    def rate(self, begun: float, ended: float) -> float:
-        """Return the answers a second that came in a span of time."""
-        found = [o for o in list(self.outcomes) if o.what == "ok" and begun <= o.ended < ended]
-        return len(found) / (ended - begun)
-
-
-def rest_caller(server: Any) -> Caller:
-    """Return a plain HTTP client of a server."""
-    body = {"context": CONTEXT, "question": QUESTION, "max_answer_tokens": LIMIT}
-
-    @contextmanager
-    def caller() -> Iterator[Ask]:
-        with httpx2.Client(base_url=server.rest, trust_env=False, verify=False, timeout=60) as client:
-
-            def ask() -> str:
-                try:
-                    response = client.post("/v1/answer", json=body)
-                except httpx2.ConnectError:
-                    return "refused"
-                except httpx2.TransportError as error:
-                    return f"{type(error).__name__}: {error}"
-                is_told = response.status_code in (429, 503) and "retry-after" in response.headers
-                return "ok" if response.status_code == 200 else "told" if is_told else f"{response.status_code}"
-
-            yield ask
-
-    return caller
-
-
-def rpc_caller(server: Any) -> Caller:
-    """Return a plain gRPC client of a server."""
-    request = answer_pb2.AnswerRequest(context=CONTEXT, question=QUESTION, max_answer_tokens=LIMIT)
-
-    @contextmanager
-    def caller() -> Iterator[Ask]:
-        with grpc.insecure_channel(server.rpc, [("grpc.use_local_subchannel_pool", 1)]) as channel:
-            stub = answer_pb2_grpc.QuestionAnsweringStub(channel)
-
-            def ask() -> str:
-                try:
-                    stub.Answer(request, timeout=60)
-                except grpc.RpcError as raised:
-                    error: Any = raised
-                    if "retry-after" in dict(error.trailing_metadata() or ()):
-                        return "told"
-                    is_refused = error.code() is grpc.StatusCode.UNAVAILABLE and "connect" in error.details()
-                    return "refused" if is_refused else f"{error.code().name}: {error.details()}"
-                return "ok"
-
-            yield ask
-
-    return caller
-
-
-def wait_for(is_so: Any, begun: float) -> float:
-    """Wait until something is so; return the seconds since ``begun``, at most 150."""
-    while not is_so(now := time.perf_counter()) and now < begun + 150:
-        time.sleep(0.1)
-    return now - begun
 
 
 @dataclass(frozen=True)
@@ -369,8 +242,10 @@ def expected(bundle_folder: Any) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", _RAY_KINDS)
 def test_a_killed_replica_loses_no_answer(start_pair: Callable[[str], Any], kind: str, expected: str) -> None:
+    """Not even to a plain caller of gRPC, where HAProxy asks another replica; over REST it may close a connection."""
     pair = start_pair(kind)
-    callers = [shipped_caller(url, expected) for url in (pair.rest, f"grpc://{pair.rpc}")]
+    rpc = rpc_caller(pair) if kind == "ray" else shipped_caller(f"grpc://{pair.rpc}", expected)
+    callers = [shipped_caller(pair.rest, expected), rpc]
     for number in range(TIMES):
         with Load(callers * 4) as load:
             time.sleep(4)
@@ -422,13 +297,46 @@ def test_a_killed_proxy_comes_back(start_pair: Callable[[str], Any]) -> None:
             time.sleep(1)
             wait_for(lambda now: set(load.between(now - 1, now)) == {"ok"}, killed)
             time.sleep(1)
-        assert not {proxy for proxy in proxies if Path(f"/proc/{proxy}/exe").exists()}
+        assert not any(map(is_alive, proxies))
         back_s = max((each.ended for each in load.outcomes if each.what != "ok"), default=killed) - killed
         print(f"\n{name} {number}: back after {back_s:.1f} s, {dict(load.between(0, killed + 1000))}")
         assert proxies
         if back_s > _PROXY_BACK_WITHIN_S * _SLACK:
             skip_if_stolen(stolen_share())
         assert back_s <= _PROXY_BACK_WITHIN_S * _SLACK
+
+
+@pytest.mark.slow
+def test_nothing_is_left_of_a_killed_server(start_pair: Callable[[str], Any], start_server: Any) -> None:
+    """Killed alone, or with all of its process group; the server of the tests before is the first."""
+    for number in range(TIMES):
+        server = start_server("ray") if number else start_pair("ray")
+        below, group = descendants(server.process.pid, ""), os.getpgid(server.process.pid)
+        killed = [process for process in below if number % 2 and os.getpgid(process) == group] or [server.process.pid]
+        with ask_half(server):
+            begun = time.perf_counter()
+            for process in killed:
+                os.kill(process, signal.SIGKILL)
+            server.process.wait()
+            left_s = wait_for(lambda _, all_of=below: not any(map(is_alive, all_of)), begun)
+        print(f"\nnothing is left of {len(below)} after {left_s:.1f} s, {len(killed)} were killed")
+        assert left_s < (10 if TIMES > 1 else 30)  # without help Ray's agents take a minute
+
+
+@contextmanager
+def ask_half(server: Any) -> Iterator[None]:
+    """Have connections open on which half a request was sent."""
+    with ExitStack() as connections:
+        for place in (server.rest.rpartition("/")[2], server.rpc):
+            host, port = place.split(":")
+            connection = connections.enter_context(socket.create_connection((host, int(port))))
+            connection.sendall(b"POST /v1/answer HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\n{")
+        yield
+
+
+def is_alive(process: int) -> bool:
+    """Return whether a process runs; one that has ended has no program, even if nobody has asked how."""
+    return Path(f"/proc/{process}/exe").exists()
 
 
 async def test_who_gives_up_costs_nothing(bundle_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -98,12 +98,12 @@ def build_app(args: dict[str, Any]) -> serve.Application:
 
 
 def start_ray(
-    settings: ReplicaSettings, metrics_folder: Path, *, object_store_bytes: int, once_connected: Callable[[], None]
+    settings: ReplicaSettings, metrics_folder: Path, *, object_store_bytes: int, once_connected: Callable[[Path], None]
 ) -> None:
     """Start Ray on this machine, for this machine only, and run the application; return when it is ready.
 
     However this ends, Ray may run then, until ``ray.shutdown``. Replicas share their metrics in the folder;
-    ``once_connected`` is called when Ray has put signal handlers of its own in place.
+    ``once_connected`` is called with the folder of Ray's files when Ray has put signal handlers of its own in place.
 
     Raises:
         StartError: Ray or the application does not start.
@@ -111,7 +111,8 @@ def start_ray(
     logging.getLogger("ray.serve").setLevel(logging.WARNING)
     try:
         _init_ray(settings, object_store_bytes)
-        once_connected()
+        context = ray.get_runtime_context()
+        once_connected(Path(context.get_temp_dir(), context.get_session_name()))
         _check_gpus(settings)
         _run_app(settings, metrics_folder)
     except Exception as error:

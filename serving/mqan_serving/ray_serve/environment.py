@@ -107,6 +107,9 @@ def ray_environment(settings: Settings, run_folder: Path, claims: ExitStack) -> 
             "RAY_SERVE_HAPROXY_SOCKET_PATH": str(run_folder / ADMIN_SOCKET),
             "RAY_SERVE_HAPROXY_MAXCONN": str(2 * settings.max_connections),  # of two ports
             "RAY_SERVE_HAPROXY_TIMEOUT_CLIENT_S": str(math.ceil(settings.request_timeout_s) + _PATIENCE_S),
+            # An answer may be computed twice: what a killed replica had goes to another, before any of it was sent.
+            "RAY_SERVE_HAPROXY_RETRY_ON": "conn-failure empty-response",
+            "RAY_SERVE_HAPROXY_RETRIES": "2",
             "RAY_SERVE_HAPROXY_SERVER_STATE_BASE": str(run_folder),
             "RAY_SERVE_HAPROXY_SERVER_STATE_FILE": str(run_folder / "server-state"),
             "RAY_SERVE_HAPROXY_METRICS_SOCKET_PATH": str(run_folder / "metrics.sock"),
