@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +107,8 @@ class Node:
     def signal(self, number: signal.Signals) -> None:
         """Send all processes of the machine a signal."""
         for process in self.processes(""):
-            os.kill(process, number)
+            with suppress(ProcessLookupError):
+                os.kill(process, number)
 
 
 class Cluster:
