@@ -92,9 +92,7 @@ def serve_ray(settings: Settings) -> None:
                 claims.enter_context(end_leftovers(ray_folder, Path(run_folder)))
                 _interrupt_on_signals()
 
-            start_ray(
-                given, metrics_folder, object_store_bytes=_OBJECT_STORE_BYTES, once_connected=once_connected
-            )
+            start_ray(given, metrics_folder, object_store_bytes=_OBJECT_STORE_BYTES, once_connected=once_connected)
             is_serving = True
             model = f"{catalog.stable} {stable.manifest.version}"
             announce(settings, f"{model}, {settings.num_replicas} replica(s) on Ray Serve")
