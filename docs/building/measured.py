@@ -111,9 +111,12 @@ def _label_sets(by_set: Mapping[str, Mapping[str, str]]) -> str:
 def _adapters(measured: Mapping[str, Any]) -> str:
     """Return the table of adapters by rows a label; in brackets what the vectors of the texts teach alone."""
     counts = [str(count) for count in measured["counts"]]
-    lines = ["", "", f"| set | labels | none | {' | '.join(counts)} |", f"|---|{'---:|' * (2 + len(counts))}"]
+    heading = f"| set | labels | none | {' | '.join(counts)} | seconds, kB |"
+    lines = ["", "", heading, f"|---|{'---:|' * (3 + len(counts))}"]
     for found in measured["sets"].values():
         cells = [f"{_digits(found[count]['adapter'])} ({_digits(found[count]['vectors'])})" for count in counts]
+        most, rows = found[counts[-1]], found["labels"] * measured["counts"][-1]
+        cells.append(f"{_digits(most['seconds'] + rows * found['ms a row'] / 1000)}, {_digits(most['kB'], 0)}")
         lines.append(f"| {found['title']} | {found['labels']} | {_digits(found['alone'])} | {' | '.join(cells)} |")
     return "\n".join([*lines, "", ""])
 

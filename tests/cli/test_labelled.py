@@ -3,13 +3,20 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from mqan_cli.batch.inputs import Row, Rows
 from mqan_cli.labelled.rows import Judged, Task, read_task
 from mqan_cli.labelled.scores import interval, scores_of
+from mqan_cli.labelled.training import read_own_rows
 from mqan_cli.main import app
+from mqan_core.example import Choice
+from mqan_export.bundle import validation_mixture
+from mqan_export.bundle_weights import start_from_bundle
+from mqan_serving.default_bundle import default_bundle
+from mqan_training.checkpoint import load_checkpoint
 
 TABLE = """mail,team,topics,angry,order,only
 Pay me back.,billing,money;delay,no,55012,a
@@ -71,6 +78,71 @@ def test_verdicts_and_free_answers_are_read(table: Path) -> None:
 )
 def test_what_cannot_be_asked_is_refused(table: Path, arguments: list[str], message: str) -> None:
     result = CliRunner().invoke(app, ["evaluate", str(table), "--text", "mail", *arguments])
+    assert result.exit_code != 0
+    assert message in " ".join(result.output.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("asked", "answers", "choices", "multiple"),
+    [
+        ({"label": "team"}, [("billing",), ("IT",), ("IT",)], ("IT", "billing"), False),
+        ({"label": "team", "scale": "IT, billing"}, [("billing",), ("IT",), ("IT",)], ("IT", "billing"), False),
+        ({"label": "topics"}, [("money", "delay"), ("delay",)], ("delay", "money"), True),
+        ({"yes_no": "angry", "question": "?"}, [("no",), ("yes",), ("yes",)], ("yes", "no"), False),
+        ({"answer": "order", "question": "?"}, [("55012",), ("1",)], (), False),
+    ],
+)
+def test_rows_become_questions_to_train_on(
+    tmp_path: Path, asked: dict[str, str], answers: list[tuple[str, ...]], choices: tuple[str, ...], multiple: bool
+) -> None:
+    path = tmp_path / "mails.csv"
+    path.write_text(TABLE.replace("\n,IT", "\nLate.,IT"), encoding="utf-8")
+    options = dict.fromkeys(("label", "answer", "yes_no", "question", "labels", "scale")) | asked
+    rows = read_own_rows([str(path)], "mail", options, none=False)
+    drawn = [rows.draw(i, np.random.default_rng(3)) for i in range(len(rows))]  # as they will be asked
+    assert [example.answers for example in drawn] == answers
+    assert {(e.choices, e.multiple) for e in drawn} == {(tuple(map(Choice, choices)), multiple)}
+    others = [rows.draw(0, np.random.default_rng(seed)) for seed in range(40)]
+    assert all(example.context == "Pay me back." for example in others)
+    assert choices == () or len({example.question for example in others}) > 1
+
+
+def test_a_model_is_trained_on_rows_beside_everyday_texts(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    few = ("steps=2", "cooldown_steps=1", "pool_size=24", "batch_size=900", "validate_examples=1")
+    changed = [part for setting in few for part in ("--set", setting)]
+    command = ["train", "--from", "default", "--rows", str(table), "--text", "mail", "--label", "team", *changed]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.output
+    found = load_checkpoint(Path(result.stdout.splitlines()[-1]))
+    start = start_from_bundle(default_bundle())
+    assert found.step == 2
+    assert found.training["began_from"] == start.origin
+    moved = [name for name, tensor in found.weights.items() if not tensor.equal(start.weights[name])]
+    assert len(moved) > 50
+    assert [example.task for example in validation_mixture(found.recipe, tmp_path, 2)] == ["everyday", "everyday"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--label", "team"], "give --rows, too"),
+        ([], "name a recipe, or a table with --rows"),
+        (
+            ["--rows", "mails.csv", "--text", "mail", "--label", "team", "--from", "nowhere"],
+            "there is no folder nowhere",
+        ),
+        (["recipe.yaml", "--rows", "mails.csv", "--text", "mail", "--label", "team"], "--rows with a source rows"),
+    ],
+)
+def test_what_cannot_be_trained_on_is_refused(
+    table: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
+) -> None:
+    monkeypatch.chdir(table.parent)
+    Path("recipe.yaml").write_text("{name: x, steps: 1, sources: {everyday: 1}}", encoding="utf-8")
+    result = CliRunner().invoke(app, ["train", *arguments])
     assert result.exit_code != 0
     assert message in " ".join(result.output.replace("│", " ").split())
 

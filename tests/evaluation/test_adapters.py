@@ -60,6 +60,19 @@ def test_rows_that_teach_nothing_change_nothing(tmp_path: Path) -> None:
             assert not fitted.weights_FK.any()
 
 
+def test_a_few_more_right_rows_of_a_dozen_are_taken_for_chance() -> None:
+    """Of 12 rows the fit gets three more right than the model, without fail; with the same told of 24 it is trusted."""
+    few, many = (rows(number, 3, told=9.0, own=0.0) for number in (12, 24))
+    for (seen, golds), trusted in ((few, False), (many, True)):
+        seen.own[:] = np.where(np.arange(4) == 3, -3.0, 0.0)
+        right = [LABELS.index(gold[0]) for gold in golds]
+        seen.own[np.arange(len(right)), right] = 1.0
+        for row in range(3 * len(right) // 12):  # which the model gets wrong
+            seen.own[row, (right[row] + 1) % 3] = 1.5
+        fitted = fit_adapter(seen, golds, HEAD)
+        assert fitted.is_better is trusted
+
+
 def test_how_common_labels_are_is_learnt_only_of_rows_that_say_it() -> None:
     seen, golds = rows(60, 3, told=1.0, own=0.0)
     assert not fit_adapter(seen, golds, HEAD).head.shares

@@ -60,6 +60,7 @@ def recipe_of(encoder: Path, *, decoder: Mapping[str, float] = DECODER, **change
         "warmup_steps": 3,
         "reader_rate": 1e-3,
         "decoder_rate": 3e-3,
+        "pool_size": 256,
         "batch_size": 200,
         "num_generated": 20,
         "checkpoint_every": 4,
@@ -75,7 +76,7 @@ def two_processes_recipe(encoder: Path) -> Recipe:
 
 
 SOURCES = (Meetings(), Counts())
-SMALL = {"_POOL": 256, "_COUNTED": 1000}  # examples drawn at once: the real numbers only take time here
+SMALL = {"_COUNTED": 1000}  # examples from which tokens are chosen: the real number only takes time here
 
 
 @pytest.fixture(autouse=True)

@@ -112,6 +112,7 @@ class Recipe(_Part):
     average_decay: float = Field(0.998, ge=0, lt=1)  # of the moving average of the weights; 0 for none
     # of the weights that `--from` gives, in those of the last checkpoint (WiSE-FT, Wortsman et al. 2022)
     start_share: float = Field(0.0, ge=0, lt=1)
+    pool_size: int = Field(16_384, ge=1)  # examples that are drawn together, and cut into batches by length
     batch_size: int = Field(2500, ge=1)  # pieces or tokens of a batch; each step of an answer counts as five
     max_answer_tokens: int = Field(60, ge=1)
     num_generated: int = Field(6000, ge=2)  # V, end and refusal included

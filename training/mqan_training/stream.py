@@ -25,7 +25,6 @@ from mqan_training.piece_examples import PieceExample
 from mqan_training.recipe import Recipe
 from mqan_training.words import WordExample
 
-_POOL = 16_384  # examples that are drawn together, and cut into batches by length
 _POOL_STEPS = 64  # batches of a pool where sources take turns
 _POOLS = 1 << 16  # of a phase; more than any run takes
 _STEPS = (1, 4, 8, 16)  # batches have answers of alike lengths: the decoder takes its steps one after the other
@@ -112,7 +111,10 @@ class Stream(Dataset[torch.Tensor]):
         if self._recipe.order == "by_task":
             return self._turns(phase, place * _POOL_STEPS, rng)
         shares = self._shares_in(phase)
-        drawn = (self._draw(self._sources[int(rng.choice(len(shares), p=shares))], rng) for _ in range(_POOL))
+        drawn = (
+            self._draw(self._sources[int(rng.choice(len(shares), p=shares))], rng)
+            for _ in range(self._recipe.pool_size)
+        )
         batches = self._cut([found for example in drawn if (found := self._asked_twice(example, rng))])
         return [(_MIXED, batches[i]) for i in rng.permutation(len(batches))]
 

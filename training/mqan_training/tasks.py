@@ -18,7 +18,7 @@ from mqan_core.text.tokens import read_tokens
 from mqan_data.formats.dataset_file import load_dataset
 from mqan_data.formats.reading import missing_files
 from mqan_data.kept import KeptPools, data_key
-from mqan_data.mixture import ExampleSets, dataset_of, is_made, load_sources, validation_examples
+from mqan_data.mixture import OWN, ExampleSets, dataset_of, is_made, load_sources, validation_examples
 from mqan_data.source import Source
 from mqan_data.tasks import FOLDER_OF_JSON_LINES, task_named, tasks
 from mqan_training.recipe import Recipe, WordsConfig
@@ -69,11 +69,17 @@ def metric_of(name: str) -> str:
     return task_named(name).metric if name in tasks() or name.startswith(FOLDER_OF_JSON_LINES) else "nf1"
 
 
-def sources_of(recipe: Recipe, data: Path) -> list[Source]:
-    """Return the sources of a recipe; nothing is read before one is used."""
+def sources_of(recipe: Recipe, data: Path, own: Source | None = None) -> list[Source]:
+    """Return the sources of a recipe, of which ``own`` is ``rows``; nothing is read before one is used."""
     most = recipe.reader.max_context_tokens if isinstance(recipe.reader, WordsConfig) else 1 << 30
+    if (own is None) == (OWN in recipe.sources):
+        raise ValueError(f"recipe {recipe.name}: a source {OWN} goes with --rows, and --rows with a source {OWN}")
     return [
-        TaskSource(data, name, most) if is_task(recipe, name) else load_sources(data, [name])[0]
+        own
+        if own is not None and name == OWN
+        else TaskSource(data, name, most)
+        if is_task(recipe, name)
+        else load_sources(data, [name])[0]
         for name in recipe.sources
     ]
 

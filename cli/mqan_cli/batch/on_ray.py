@@ -53,7 +53,7 @@ def on_ray(rows: Rows, num_done: int, folder: Path, plan: Plan, number: int) -> 
             batch_size=ROWS_TOGETHER,
             batch_format="pyarrow",
             num_cpus=1,
-            compute=ActorPoolStrategy(min_size=1, max_size=number),
+            compute=ActorPoolStrategy(min_size=1, max_size=number, initial_size=number),
         )
         blocks: Iterable[pa.Table] = answered.iter_batches(batch_size=None, batch_format="pyarrow")
         yield (block[_COLUMN].to_pylist() for block in blocks)
