@@ -90,7 +90,7 @@ def without_missing(recipe: Recipe, data: Path) -> Recipe:
     Raises:
         ValueError: there are none.
     """
-    names = dict.fromkeys([*recipe.sources, *recipe.validate_sources])
+    names = dict.fromkeys(name for name in (*recipe.sources, *recipe.validate_sources) if name != OWN)
     missing = {name for name in names if _is_missing(recipe, name, data)}
     if missing:
         console.print(f"left out, since files are missing: {', '.join(sorted(missing))}; see `mqan data get`")
