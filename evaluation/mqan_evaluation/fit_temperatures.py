@@ -18,6 +18,7 @@ from mqan_core.answer.calibration import Calibration, QuestionKind, Temperatures
 from mqan_core.answer.types import Answer
 from mqan_core.example import Example
 from mqan_core.manifest import MAX_OFFSET
+from mqan_data.formats.dataset_file import load_dataset
 from mqan_data.mixture import load_sources
 from mqan_data.source import Source
 from mqan_data.synthetic.source import made_sources
@@ -113,12 +114,12 @@ def _loss_of_choices(observed: Observed) -> FloatArray:
 
 
 def calibration_sources(data: Path, trained_on: Sequence[str]) -> list[Source]:
-    """Return the validation rows of the datasets that a model was trained on, and synthetic texts.
+    """Return the validation rows of the datasets that a model was trained on and that are there, and synthetic texts.
 
     Where it names none, of all that are not held back.
     """
     found = [s for s in load_sources(data, None, "validation") if not trained_on or s.name in trained_on]
-    return [*found, *made_sources("train")]
+    return [*(s for s in found if load_dataset(s.name).folder_in(data).is_dir()), *made_sources("train")]
 
 
 def _draw(measuring: Measuring, sources: Sequence[Source]) -> list[Example]:

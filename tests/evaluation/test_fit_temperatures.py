@@ -17,6 +17,7 @@ from mqan_evaluation.fit_temperatures import (
     LEAST,
     Observed,
     calibration_section,
+    calibration_sources,
     fit_temperatures,
     trust_rows,
 )
@@ -207,3 +208,10 @@ def test_how_sure_answers_fare() -> None:
     (row,) = trust_rows(answers, ["squad", "cases"])
     assert (row["answers"], row["at 0.9 or more"], row["accuracy of these"]) == (4, 2, 50.0)
     assert row["ECE"] == pytest.approx(0.225)
+
+
+def test_a_dataset_that_is_not_there_is_left_out(tmp_path: Path) -> None:
+    """A model that was trained on many can be calibrated with the texts that come with the project."""
+    (tmp_path / "clickbait").mkdir()
+    found = [source.name for source in calibration_sources(tmp_path, ["rows", "everyday", "sst", "clickbait"])]
+    assert [name for name in found if not name.startswith("made_")] == ["clickbait", "everyday"]
