@@ -18,6 +18,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx2
 import matplotlib as mpl
 import pytest
 from matplotlib.figure import Figure
@@ -26,13 +27,15 @@ from matplotlib.ticker import MaxNLocator
 from mqan_training.figures import SETTINGS, draw_line, save_figure
 from tests.fault.callers import Caller, Load, Outcome, rest_caller, rpc_caller, wait_for
 from tests.fault.machines import IS_POSSIBLE, Cluster, Node
-from tests.processes import PROXY, PROXY_STARTER
+from tests.processes import PROXY, PROXY_STARTER, REPLICA, listeners
 
 TIMES = int(os.environ.get("MQAN_FAULT_TIMES", "1"))
 
 _PATIENCE_S = 5.0  # of callers
 _CALLERS = 8
 _CUT_S, _SLOW_S, _STOPPED_S, _RUNNING_S = 60.0, 20.0, 0.9, 0.1
+_CONTROLLER = "ray::ServeController"
+_REPLICA_PORTS = range(30_000, 31_000)  # of REST: Ray's own default
 _REDIS = shutil.which("redis-server")
 
 pytestmark = [
@@ -120,10 +123,10 @@ def lose_head(cluster: Cluster, _: Node) -> Iterator[None]:
 
 
 _FAULTS: dict[str, Break] = {
-    "a replica is killed": kill("ray::ServeReplica"),
+    "a replica is killed": kill(REPLICA),
     "HAProxy of a node is killed": kill(PROXY),
     "Ray's process that runs HAProxy is killed": kill(PROXY_STARTER),
-    "Ray's controller is killed": kill("ray::ServeController"),
+    "Ray's controller is killed": kill(_CONTROLLER),
     "a node is lost": lose,
     "a node is cut off for a minute": cut_off,
     "a node has a tenth of its time for 20 s": slow_down,
@@ -141,12 +144,27 @@ class Harm:
     slowest_s: float
 
 
+def is_ready(node: Node) -> bool:
+    """Return whether a worker is up, and its replica and its proxy say that they are ready."""
+    try:
+        (replica,) = node.processes(REPLICA)
+        own = [f"http://{node.address}:{port}" for _, port in listeners(replica) if port in _REPLICA_PORTS]
+        found = [httpx2.get(f"{url}/health/ready", trust_env=False, timeout=1) for url in (node.rest, *own)]
+    except (OSError, ValueError, httpx2.TransportError):
+        return False
+    return node.is_up and len(found) > 1 and all(response.status_code == 200 for response in found)
+
+
 def harm_of(cluster: Cluster, broken: Break) -> Harm:
     """Make a fault while callers ask, and wait until all is as before."""
 
     def is_full(now: float) -> bool:
-        is_there = all(node.is_up for node in cluster.nodes) and len(cluster.replicas) == 2
-        return is_there and set(load.between(now - 2, now)) == {"ok"} and now - 2 > begun
+        return (
+            now - 2 > begun
+            and set(load.between(now - 2, now)) == {"ok"}
+            and all(map(is_ready, cluster.workers))
+            and bool(cluster.head.processes(_CONTROLLER))
+        )
 
     with Load(callers_of(cluster.workers, _CALLERS)) as load:
         begun = time.perf_counter()
