@@ -184,17 +184,14 @@ def harm_of(cluster: Cluster, broken: Break) -> Harm:
 
 
 def row_of(name: str, found: Sequence[Harm]) -> str:
-    """Return a line of the table."""
+    """Return a line of the table in docs/operations.md."""
     seen = sum((harm.seen for harm in found), Counter[str]())
-    kinds = ", ".join(f"{what} {number}" for what, number in seen.most_common() if what not in ("ok", "told"))
-    lost = [harm.seen.total() - harm.seen["ok"] - harm.seen["told"] for harm in found]
-    told = [harm.seen["told"] for harm in found]
-    spans = [
-        f"{statistics.median(s):.0f} ({max(s):.0f})" for s in zip(*((h.last_s, h.full_s) for h in found), strict=True)
-    ]
+    lost = seen.total() - seen["ok"] - seen["told"]
+    kinds = ", ".join(f"{what} {number}" for what, number in seen.most_common() if what != "ok")
+    full_s = [harm.full_s for harm in found]
     return (
-        f"| {name} | {sum(lost)} of {seen.total():,} ({min(lost)} to {max(lost)} a time) | {kinds or '-'} "
-        f"| {sum(told)} | {spans[0]} | {spans[1]} | {max(harm.slowest_s for harm in found):.1f} |"
+        f"| {name} | {lost} of {seen.total():,} | {kinds or '-'} | {max(harm.last_s for harm in found):.1f} "
+        f"| {max(harm.slowest_s for harm in found):.1f} | {statistics.median(full_s):.0f} ({max(full_s):.0f}) |"
     )
 
 
