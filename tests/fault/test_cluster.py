@@ -190,7 +190,7 @@ def row_of(name: str, found: Sequence[Harm]) -> str:
     kinds = ", ".join(f"{what} {number}" for what, number in seen.most_common() if what != "ok")
     full_s = [harm.full_s for harm in found]
     return (
-        f"| {name} | {lost} of {seen.total():,} | {kinds or '-'} | {max(harm.last_s for harm in found):.1f} "
+        f"| {name} | {lost:,} of {seen.total():,} | {kinds or '-'} | {max(harm.last_s for harm in found):.1f} "
         f"| {max(harm.slowest_s for harm in found):.1f} | {statistics.median(full_s):.0f} ({max(full_s):.0f}) |"
     )
 
