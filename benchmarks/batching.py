@@ -21,7 +21,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from mqan_runtime.engine import Engine
-from mqan_runtime.rows import ReadRequest
+from mqan_runtime.steps import ReadRequest
 from mqan_serving.observability.metrics import Metrics
 from mqan_serving.service.admission import Pace
 from mqan_serving.service.batching import Batcher

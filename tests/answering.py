@@ -54,6 +54,7 @@ def make_trained(seed: int = 0) -> Trained:
             if parameter.dim() > 1:
                 parameter.normal_(std=0.3)
         tie = network.decoder.tie
+        assert tie is not None
         for weight in (tie.null_weight, tie.written_weight, tie.start_weight):
             weight.fill_(0.5)
         network.similarity.weight.fill_(0.02)  # little: random vectors are alike, and choices are refused, too

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from mqan_baselines.recipes import RecipeT, parse_recipe
 from mqan_data.files import sha256_of
-from mqan_training.errors import CheckpointError
+from mqan_training.checkpoint import CheckpointError
 
 FORMAT_VERSION: Final = 1
 RESULTS: Final = "results.json"

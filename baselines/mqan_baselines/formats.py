@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from mqan_core.example import Example
-from mqan_data.errors import DatasetError
+from mqan_data.files import DatasetError
 from mqan_data.formats.dataset_file import LabelsPart, load_dataset
 from mqan_data.formats.reading import read_records
 from mqan_data.tasks import task_named

@@ -10,8 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mqan_cli.errors import make_folder
-from mqan_data.errors import DatasetError, MissingFileError
-from mqan_data.files import in_words
+from mqan_data.files import DatasetError, MissingFileError, in_words
 from mqan_data.tasks import Task, tasks_named
 from mqan_training.roundtrip import WAYS, round_trip
 

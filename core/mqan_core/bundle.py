@@ -16,7 +16,7 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -102,7 +102,9 @@ def write_manifest(folder: Path, manifest: Manifest) -> Manifest:
 
     What would be refused when the bundle is opened raises ``BundleError`` here.
     """
-    manifest = replace(manifest, files=_describe_files(folder, manifest.expected_files))
+    contents = {name: _read_file(folder, name, MAX_FILE_BYTES) for name in sorted(manifest.expected_files)}
+    files = {name: FileEntry(len(some), hashlib.sha256(some).hexdigest()) for name, some in contents.items()}
+    manifest = replace(manifest, files=files)
     content = (json.dumps(asdict(manifest), indent=2, sort_keys=True) + "\n").encode()
     parse_manifest(content)
     temporary = folder / (MANIFEST + ".tmp")
@@ -112,11 +114,6 @@ def write_manifest(folder: Path, manifest: Manifest) -> Manifest:
         os.fsync(file.fileno())
     temporary.replace(folder / MANIFEST)
     return manifest
-
-
-def _describe_files(folder: Path, names: Iterable[str]) -> dict[str, FileEntry]:
-    contents = {name: _read_file(folder, name, MAX_FILE_BYTES) for name in sorted(names)}
-    return {name: FileEntry(len(some), hashlib.sha256(some).hexdigest()) for name, some in contents.items()}
 
 
 def _strings(values: object) -> list[str]:

@@ -16,7 +16,7 @@ without the answer have to say so (shared normalisation, Clark and Gardner 2018)
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -27,7 +27,6 @@ from mqan_data.questions.answered import statement_of
 from mqan_data.questions.asked import one_of
 from mqan_data.questions.clauses import negated
 from mqan_data.questions.words import groups
-from mqan_data.source import Source
 
 _SENTENCE_GAP: Final = re.compile(r"(?<=[a-z0-9)\"'][.!?]) +(?=[A-Z\"'(])")
 _NAME: Final = re.compile(  # not at the beginning of a sentence
@@ -63,11 +62,20 @@ _MOST = 1_600  # characters of a context: about a window
 _GAPS = (" ", "\n", "\n\n")
 
 
+class Source(Protocol):
+    """Rows of one dataset, about each of which questions are drawn anew every time."""
+
+    @property
+    def name(self) -> str:
+        """Name of the dataset; unique within a mixture."""
+
+    def __len__(self) -> int: ...
+
+    def draw(self, index: int, rng: np.random.Generator) -> Example:
+        """Return a question about a row; the same for the same row and state of ``rng``."""
+
+
 Another = Callable[[], Example]
-
-
-def _misled(example: Example, another: Another, rng: np.random.Generator) -> Example:
-    return with_distractor(example, [another().context for _ in range(_TRIES)], rng) or example
 
 
 def _changed(example: Example, another: Another, rng: np.random.Generator) -> Example:
@@ -98,7 +106,7 @@ def _between_others(example: Example, another: Another, rng: np.random.Generator
 
 
 DERIVED: Final[Mapping[str, Callable[[Example, Another, np.random.Generator], Example]]] = {
-    "adversarial": _misled,
+    "adversarial": lambda e, another, rng: with_distractor(e, [another().context for _ in range(_TRIES)], rng) or e,
     "changed": _changed,
     "facts": _as_facts,
     "surrounded": _between_others,

@@ -15,7 +15,7 @@ import httpx2
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-from mqan_data.errors import DownloadError
+from mqan_core.errors import MqanError
 from mqan_data.files import sha256_of
 from mqan_data.formats.dataset_file import Dataset, Download, dataset_names, load_dataset
 from mqan_data.formats.reading import missing_files
@@ -26,6 +26,10 @@ TIMEOUT_S = 60.0
 _HEADERS = {"User-Agent": "mqan-data", "Accept-Encoding": "identity"}
 _RECORD = "SHA256SUMS"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+class DownloadError(MqanError):
+    """An official file could not be fetched or does not match its checksum."""
 
 
 def _refuse_unencrypted(request: httpx2.Request) -> None:

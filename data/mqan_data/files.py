@@ -13,9 +13,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from mqan_data.errors import DatasetError, MissingFileError
+from mqan_core.errors import MqanError
 
 _IN_ARCHIVE = re.compile(r"(?P<folder>(?:[^()]*/)?)(?P<archive>[^()/]+)\((?P<member>[^()]+)\)")
+
+
+class DatasetError(MqanError):
+    """A dataset file does not hold what its format says; the message gives file and line."""
+
+
+class MissingFileError(DatasetError, FileNotFoundError):
+    """A dataset file is not there; the message says where it was looked for and how to get it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,15 +11,14 @@ from typing import Any, Final
 import numpy as np
 
 from mqan_core.example import Example
-from mqan_data.derived import DERIVED, DerivedSource
+from mqan_data.derived import DERIVED, DerivedSource, Source
 from mqan_data.formats.dataset_file import TASK, Dataset, EverydayPart, TaskPart, dataset_names, load_dataset
 from mqan_data.formats.records import read_json_value
 from mqan_data.formats.rows import ChoiceRow, EverydayRow, FactRow, FieldRow, LabelRow, QuestionRow, Row
 from mqan_data.held_out import held_out_texts, rows_with_texts
 from mqan_data.metrics import UNANSWERABLE
 from mqan_data.questions import choices, everyday, facts, fields, labels, plain
-from mqan_data.source import Source
-from mqan_data.synthetic.source import made_source
+from mqan_data.synthetic.source import MadeSource
 
 TRAIN: Final = "train"
 OWN: Final = "rows"  # the source of one's own rows, in a recipe
@@ -33,13 +32,7 @@ class DatasetSource:
     def __init__(self, data: Path, dataset: Dataset, split: str) -> None:
         if dataset.held_back and split == TRAIN:
             raise ValueError(f"{dataset.name} is held back: it is for measuring only and cannot be trained on.")
-        self._data = data
-        self.dataset = dataset
-        self.split = split
-
-    @property
-    def name(self) -> str:
-        return self.dataset.name
+        self._data, self.dataset, self.split, self.name = data, dataset, split, dataset.name
 
     @cached_property
     def _rows(self) -> dict[str, Sequence[Row | Example]]:
@@ -125,7 +118,7 @@ def load_sources(data: Path, names: Sequence[str] | None = None, split: str = TR
 def _source_named(name: str, data: Path, split: str) -> Source:
     """Return ``made_NAME``, a kind of text made by program, ``NAME_WAY`` (see ``derived``), or a dataset."""
     if name.startswith(_MADE):
-        return made_source(name.removeprefix(_MADE), TRAIN if split == TRAIN else "validation")
+        return MadeSource(name.removeprefix(_MADE), TRAIN if split == TRAIN else "validation")
     base, _, way = name.rpartition("_")
     if way in DERIVED:
         return DerivedSource(_source_named(base, data, split), way)

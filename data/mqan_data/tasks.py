@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from mqan_core.example import Example
-from mqan_data.errors import MissingFileError
+from mqan_data.files import MissingFileError
 from mqan_data.formats.dataset_file import Download, TaskPart, dataset_names, load_dataset
 from mqan_data.formats.reading import read_examples
 from mqan_data.formats.records import read_json_value

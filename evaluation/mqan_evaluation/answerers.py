@@ -17,8 +17,8 @@ from mqan_core.bundle import open_bundle
 from mqan_core.errors import InputError
 from mqan_core.example import Example
 from mqan_runtime.engine import Engine
-from mqan_runtime.rows import ReadRequest
 from mqan_runtime.session import CUDA, Precision
+from mqan_runtime.steps import ReadRequest
 from mqan_training.checkpoint import load_checkpoint
 from mqan_training.model.network import Network
 from mqan_training.recipe import WordsConfig

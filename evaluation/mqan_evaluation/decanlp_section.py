@@ -15,8 +15,7 @@ from typing import Final
 
 from mqan_core.answer.types import Answer, Source
 from mqan_core.example import Example
-from mqan_data.errors import MissingFileError
-from mqan_data.files import in_words
+from mqan_data.files import MissingFileError, in_words
 from mqan_data.formats.dataset_file import load_dataset
 from mqan_data.metrics import UNANSWERABLE, score
 from mqan_data.mixture import validation_examples

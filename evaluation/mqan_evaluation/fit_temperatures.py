@@ -18,9 +18,9 @@ from mqan_core.answer.calibration import Calibration, QuestionKind, Temperatures
 from mqan_core.answer.types import Answer
 from mqan_core.example import Example
 from mqan_core.manifest import MAX_OFFSET
+from mqan_data.derived import Source
 from mqan_data.formats.dataset_file import load_dataset
 from mqan_data.mixture import load_sources
-from mqan_data.source import Source
 from mqan_data.synthetic.source import made_sources
 from mqan_evaluation.answerers import EngineAnswerer, answer_all
 from mqan_evaluation.everyday_section import NAME as EVERYDAY

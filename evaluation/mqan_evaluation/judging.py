@@ -11,8 +11,8 @@ import numpy.typing as npt
 from mqan_core.answer.calibration import Calibration
 from mqan_core.answer.types import Answer
 from mqan_core.example import Example
+from mqan_data.derived import Source
 from mqan_data.metrics import exact_and_f1
-from mqan_data.source import Source
 
 ALL = 10**9  # examples of a set
 NUM_BINS = 15  # of the calibration error (Guo et al. 2017)

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from mqan_core.answer.trace import TraceField, attribute
 from mqan_core.ask.request import Request, read_request
-from mqan_core.text.vocab import END_ID
 from mqan_evaluation.sections import shown
 from mqan_evaluation.suite import Measured
 from mqan_training.model.greedy import GreedyStep, greedy_trace
@@ -87,7 +86,7 @@ def heatmap(network: Network, request: Request, max_answer_tokens: int) -> Heatm
     """Answer a request greedily, then read the mixture of every step off a pass with the answer given."""
     decoder = network.mqan.decoder
     encoded, slots = network.encode_requests([request], torch.device("cpu"))
-    step = GreedyStep(decoder, END_ID)
+    step = GreedyStep(decoder)
     trace = greedy_trace(step, encoded, slots, step.start(encoded, max_answer_tokens + 1), max_answer_tokens + 1)[0]
     answer = attribute(trace, request, network.vocabulary, max_answer_tokens)
     inputs: list[Tensor] = [decoder.start]

@@ -21,23 +21,12 @@ import torch
 from safetensors.numpy import save_file
 from torch import Tensor, nn
 
+from mqan_core import manifest as m
 from mqan_core.answer.types import Answer
 from mqan_core.ask.request import Request
 from mqan_core.bundle import open_bundle, write_manifest
 from mqan_core.example import Example
-from mqan_core.manifest import (
-    EMBEDDINGS,
-    MANIFEST,
-    MODEL_CARD,
-    VECTORS,
-    VOCABULARY,
-    Device,
-    Graphs,
-    Manifest,
-    Sizes,
-    check_names,
-)
-from mqan_core.text.vocab import END_ID, NUM_SPECIAL
+from mqan_core.text.vocab import NUM_SPECIAL
 from mqan_data.mixture import validation_examples
 from mqan_export.int8 import quantise_reader, quantise_step
 from mqan_export.parity import NO_EXAMPLES, Parity, agreement, check_parity, check_words_reader
@@ -47,8 +36,8 @@ from mqan_export.trace import WORDS_OPSET, as_half, save_graph
 from mqan_runtime.engine import Engine
 from mqan_runtime.session import Precision
 from mqan_training.checkpoint import Checkpoint
-from mqan_training.model.evidence import EVIDENCE_WIDTH
 from mqan_training.model.greedy import GreedyStep
+from mqan_training.model.heads import EVIDENCE_WIDTH
 from mqan_training.model.network import Network
 from mqan_training.model.pretrained import PretrainedNetwork
 from mqan_training.piece_batches import word_ids
@@ -57,8 +46,8 @@ from mqan_training.torch_answers import answer_batch
 from mqan_training.trained import Trained, load_network, load_trained
 
 MOST_BYTES: Final = 60 * 10**6  # of all files of a reader of word pieces
-FLOAT32: Final = Graphs("float32", "reader-float32.onnx", "decoder_step-float32.onnx")
-INT8: Final = Graphs("int8", "reader-int8.onnx", "decoder_step-int8.onnx")
+FLOAT32: Final = m.Graphs("float32", "reader-float32.onnx", "decoder_step-float32.onnx")
+INT8: Final = m.Graphs("int8", "reader-int8.onnx", "decoder_step-int8.onnx")
 
 
 class PiecesModel:
@@ -68,9 +57,9 @@ class PiecesModel:
         self.trained = trained
         self._generator_inputs: Tensor | None = None  # as the graphs hold them, [V, D]
 
-    def manifest(self, name: str, version: str, training: Mapping[str, object]) -> Manifest:
+    def manifest(self, name: str, version: str, training: Mapping[str, object]) -> m.Manifest:
         network, vocabulary = self.trained.network, self.trained.vocabulary
-        sizes = Sizes(
+        sizes = m.Sizes(
             reader_width=network.bert.config.hidden_size,
             num_generated=vocabulary.num_generated,
             num_word_pieces=len(self.trained.layout.word_pieces.pieces),
@@ -78,13 +67,13 @@ class PiecesModel:
             **_decoder_sizes(network.config),
         )
         most = network.config.max_positions
-        return Manifest(
+        return m.Manifest(
             name, version, "pieces", sizes, most, {"cuda": FLOAT32}, training=training, has_text_vector=True
         )
 
     def write(self, folder: Path) -> None:
         network, layout, vocabulary = self.trained.network, self.trained.layout, self.trained.vocabulary
-        save_graph(folder / EMBEDDINGS, trace_embeddings(round_network(network)))
+        save_graph(folder / m.EMBEDDINGS, trace_embeddings(round_network(network)))
         with torch.no_grad():
             pieces = torch.from_numpy(word_ids(layout.word_pieces, vocabulary.pieces))
             generator_inputs = network.decoder.project(network.word_vectors(pieces))
@@ -93,7 +82,7 @@ class PiecesModel:
         save_graph(folder / FLOAT32.decoder_step, trace_step(step))
         self._generator_inputs = step.inputs.whole()
         lists = {"pieces": vocabulary.pieces[NUM_SPECIAL:], "word_pieces": layout.word_pieces.pieces}
-        (folder / VOCABULARY).write_text(json.dumps(lists, ensure_ascii=False), encoding="utf-8")
+        (folder / m.VOCABULARY).write_text(json.dumps(lists, ensure_ascii=False), encoding="utf-8")
 
     def answer(self, requests: Sequence[Request], limit: int) -> list[Answer]:
         trained = self.trained
@@ -115,31 +104,31 @@ class WordsModel:
     def __init__(self, network: Network) -> None:
         self.network = network
 
-    def manifest(self, name: str, version: str, training: Mapping[str, object]) -> Manifest:
+    def manifest(self, name: str, version: str, training: Mapping[str, object]) -> m.Manifest:
         network, config = self.network, self.network.mqan.config
-        sizes = Sizes(
+        sizes = m.Sizes(
             reader_width=network.embedder.width,
             num_generated=network.vocabulary.num_generated,
             **_decoder_sizes(config),
         )
-        graphs: Mapping[Device, Graphs] = {"cpu": FLOAT32, "cuda": FLOAT32}
-        return Manifest(name, version, "words", sizes, config.max_positions, graphs, training=training)
+        graphs: Mapping[m.Device, m.Graphs] = {"cpu": FLOAT32, "cuda": FLOAT32}
+        return m.Manifest(name, version, "words", sizes, config.max_positions, graphs, training=training)
 
     def write(self, folder: Path) -> None:
-        step = trace_step(GreedyStep(self.network.mqan.decoder, END_ID), WORDS_OPSET)
+        step = trace_step(GreedyStep(self.network.mqan.decoder), WORDS_OPSET)
         for name, model in ((FLOAT32.reader, trace_words(self.network)), (FLOAT32.decoder_step, step)):
             save_graph(folder / name, model)
             onnx.checker.check_model(str(folder / name))
         vectors, ngrams = self.network.embedder.vectors, self.network.embedder.ngrams.weight.detach().numpy()
         lists = {"pieces": self.network.vocabulary.pieces[1:], "words": vectors.words}
-        (folder / VOCABULARY).write_text(json.dumps(lists, ensure_ascii=False), encoding="utf-8")
+        (folder / m.VOCABULARY).write_text(json.dumps(lists, ensure_ascii=False), encoding="utf-8")
         half = as_half(ngrams)
         tensors: dict[str, npt.NDArray[np.generic]] = {
             "rows": vectors.rows,
             "scales": vectors.scales,
             "ngrams": ngrams if half is None else half,
         }
-        save_file(tensors, str(folder / VECTORS))
+        save_file(tensors, str(folder / m.VECTORS))
 
     def answer(self, requests: Sequence[Request], limit: int) -> list[Answer]:
         return self.network.greedy_answers(requests, limit)
@@ -160,14 +149,14 @@ def export_bundle(
             there are no examples, or the network is an ablation of the paper's table 2.
         BundleError: the name or the version cannot be those of a bundle; nothing is written.
     """
-    check_names(name, version)
+    m.check_names(name, version)
     if not examples:
         raise ValueError(NO_EXAMPLES)
     model, training = _model_of(checkpoint)
     folder = folder.resolve()  # a name to put another beside it; "." has none
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / MANIFEST).unlink(missing_ok=True)
-    (folder / MODEL_CARD).write_text(model_card, encoding="utf-8")
+    (folder / m.MANIFEST).unlink(missing_ok=True)
+    (folder / m.MODEL_CARD).write_text(model_card, encoding="utf-8")
     model.write(folder)
     manifest = model.manifest(name, version, training)
     with tempfile.TemporaryDirectory(prefix=f"{folder.name}.unchecked-", dir=folder.parent) as name_of_aside:

@@ -103,15 +103,9 @@ def _reader(found: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 def _decoder(found: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     weights = {name.removeprefix("step."): a for name, a in found.items() if name.startswith(_DECODER)}
     rows = weights.pop("decoder.generator.rows").astype(np.float32)
-    weights["decoder.generator.weight"] = rows * _generator_scales(found)[:, None]
+    scales = [a for name, a in found.items() if a.ndim == 2 and a.shape[1] == 1 and name.startswith("unsqueeze")]
+    [weights["decoder.generator.weight"]] = (rows * scale for scale in scales)  # an axis more, by the exporter
     weights.pop("decoder.positions")
     layers = sorted({name.split(".")[2] for name in weights if name.startswith("decoder.layers.")}, key=int)
     names = [f"decoder.layers.{layer}.{product}.weight" for layer in layers for product in _LAYER_PRODUCTS]
     return weights | dict(zip(names, _unnamed(found), strict=True))
-
-
-def _generator_scales(found: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Return the scales of the generator's rows, to which the exporter gives an axis more."""
-    [own] = [a for name, a in found.items() if a.ndim == 2 and a.shape[1] == 1 and name.startswith("unsqueeze")]
-    flat: np.ndarray = own.reshape(-1)
-    return flat

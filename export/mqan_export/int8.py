@@ -112,7 +112,8 @@ def _steps(engine: Engine, examples: Sequence[Example]) -> Iterator[Inputs]:
     for _, request in readable(engine, examples):
         decoding = engine.start([request], [limit], [0])
         while decoding.num_live:
-            yield {name: array.copy() for name, array in {**decoding.constants, **decoding.state}.items()}
+            given = {**decoding.buffers.constants, **decoding.buffers.state}
+            yield {name: array.copy() for name, array in given.items()}
             engine.step(decoding)
 
 

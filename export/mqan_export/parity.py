@@ -16,7 +16,7 @@ from mqan_core.errors import InputError, MqanError
 from mqan_core.example import Example
 from mqan_runtime.engine import Engine
 from mqan_runtime.readers import WordReader
-from mqan_runtime.rows import ReadRequest
+from mqan_runtime.steps import ReadRequest
 from mqan_training.model.network import Network
 
 MAX_DIFFERENCE = 1e-4

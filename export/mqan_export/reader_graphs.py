@@ -16,19 +16,11 @@ from mqan_core.text.layout import SHARED
 from mqan_export.lstm import replace_bilstms, translation_table
 from mqan_export.step_graph import Table
 from mqan_export.trace import WORDS_OPSET, examples_of, traced
-from mqan_runtime.graphs import (
-    EMBEDDINGS_INPUTS,
-    EMBEDDINGS_OUTPUTS,
-    PIECES_INPUTS,
-    WORDS_INPUTS,
-    pieces_outputs,
-    words_outputs,
-)
+from mqan_runtime import graphs as g
 from mqan_training.model.bert import BertLayer
-from mqan_training.model.evidence import EVIDENCE_WIDTH
+from mqan_training.model.heads import EVIDENCE_WIDTH, mean_of_text
 from mqan_training.model.network import Network, gather_slots
 from mqan_training.model.pretrained import PretrainedNetwork, attention_mask
-from mqan_training.model.similarity import mean_of_text
 from mqan_training.piece_batches import MOST_PIECES
 
 _HIDDEN: Final = -1e4  # is added to the scores of pieces that are not attended to
@@ -100,7 +92,8 @@ class PiecesGraph(nn.Module):
         text_N1M = mean_of_text(x_NSM, segments_NS)[:, None]
         vectors_NTM = self.similarity.vectors(torch.cat([text_N1M, states_NTM], dim=1))  # one product, stored once
         text_N1M, vectors_NTM = vectors_NTM[:, :1], vectors_NTM[:, 1:]
-        start_NT = start_NT + self.similarity.score(text_N1M, vectors_NTM) * _begin_choices(groups_NS, firsts_NT)
+        is_choice_NT = (groups_NS.gather(1, firsts_NT) > SHARED).float()
+        start_NT = start_NT + self.similarity.score(text_N1M, vectors_NTM) * is_choice_NT
         pairs = [context.keys_values(words_NTD) for context in self.contexts]  # type: ignore[operator]
         return (
             words_NTD,
@@ -114,23 +107,6 @@ class PiecesGraph(nn.Module):
             *self.evidence(states_NTM).chunk(2, dim=-1),
             text_N1M[:, 0],
         )
-
-    def example_inputs(self) -> tuple[Tensor, ...]:
-        windows, pieces, words = 2, 11, 7
-        firsts = torch.arange(1, 1 + words).expand(windows, -1).contiguous()
-        return (
-            torch.randn(windows, pieces, self.positions.embedding_dim),
-            torch.arange(pieces).expand(windows, -1).contiguous(),
-            torch.zeros(windows, pieces, dtype=torch.int64),
-            torch.ones(windows, pieces, dtype=torch.int64),
-            firsts,
-            firsts + 1,
-        )
-
-
-def _begin_choices(groups_NS: Tensor, firsts_NT: Tensor) -> Tensor:
-    """Return 1 for the words that are choices, else 0, [N, T]."""
-    return (groups_NS.gather(1, firsts_NT) > SHARED).float()
 
 
 def _means(x_NSM: Tensor, firsts_NT: Tensor, lasts_NT: Tensor) -> Tensor:
@@ -178,16 +154,18 @@ class WordsGraph(nn.Module):
 
 def trace_embeddings(vectors: Table) -> onnx.ModelProto:
     """Trace the graph ``embeddings.onnx``: ids of word pieces -> their vectors."""
-    return traced(vectors, (torch.zeros(2, 11, dtype=torch.int64),), EMBEDDINGS_INPUTS, list(EMBEDDINGS_OUTPUTS))
+    return traced(vectors, examples_of(g.EMBEDDINGS_INPUTS, {}), g.EMBEDDINGS_INPUTS, list(g.EMBEDDINGS_OUTPUTS))
 
 
 def trace_pieces(graph: PiecesGraph) -> onnx.ModelProto:
-    outputs = pieces_outputs(len(graph.contexts), evidence=True, text=True)
-    return traced(graph, graph.example_inputs(), PIECES_INPUTS, list(outputs))
+    outputs = g.pieces_outputs(len(graph.contexts), evidence=True, text=True)
+    inputs = examples_of(g.PIECES_INPUTS, {"M": graph.positions.embedding_dim})
+    return traced(graph, inputs, g.PIECES_INPUTS, list(outputs))
 
 
 def trace_words(network: Network) -> onnx.ModelProto:
     config = network.mqan.config
     fixed = {"M": network.embedder.width, "D": config.width, "H": config.num_heads, "W": config.head_width}
-    inputs, outputs = examples_of(WORDS_INPUTS, fixed), list(words_outputs(config.num_layers))
-    return traced(WordsGraph(network), inputs, WORDS_INPUTS, outputs, WORDS_OPSET, translation_table(config.width // 2))
+    inputs, outputs = examples_of(g.WORDS_INPUTS, fixed), list(g.words_outputs(config.num_layers))
+    table = translation_table(config.width // 2)
+    return traced(WordsGraph(network), inputs, g.WORDS_INPUTS, outputs, WORDS_OPSET, table)

@@ -9,10 +9,9 @@ from torch import Tensor, nn
 
 from mqan_core.answer.trace import NUM_PLAIN_FIELDS, TraceField
 from mqan_core.text.vectors import quantize_rows
-from mqan_core.text.vocab import END_ID
 from mqan_export.trace import OPSET, examples_of, traced
 from mqan_runtime.graphs import FIXED, NEXT, NOT_OF_PIECES, NOT_OF_WORDS, step_constants, step_state
-from mqan_training.model.decoder import Decoder, DecoderState, Encoded
+from mqan_training.model.decoder import Decoder, DecoderState, Encoded, Recurrence
 from mqan_training.model.greedy import GreedyStep, LoopState, SlotBatch
 from mqan_training.model.tie import Span
 
@@ -44,7 +43,7 @@ class TableStep(GreedyStep):
     """
 
     def __init__(self, decoder: Decoder, generator_inputs_VD: Tensor, *, is_compact: bool = True) -> None:
-        super().__init__(copy.deepcopy(decoder).eval(), END_ID)
+        super().__init__(copy.deepcopy(decoder).eval())
         if is_compact:
             self.decoder.generator = _TableLinear(self.decoder.generator)  # type: ignore[assignment]
         self.inputs = Table(generator_inputs_VD)
@@ -114,35 +113,21 @@ class StepGraph(nn.Module):
             pointers = given["context_pointer"], given["question_pointer"]
         else:  # nothing reads where the last step pointed
             pointers = torch.zeros_like(masks[0], dtype=h_BD.dtype), torch.zeros_like(masks[1], dtype=h_BD.dtype)
-        state = DecoderState(h_BD, cell_BD, given["context_state"], *pointers, *caches)
+        state = DecoderState(Recurrence(h_BD, cell_BD, given["context_state"], *pointers), *caches)
         after = self.step(
             encoded, slots, LoopState(word_BD, given["position"], given["finished"], state, given["trace"])
         )
-        changed = self._changed(after)
+        input_BD, position_B, finished_B, (last, *of_answer), trace_BKF, _ = after
+        changed = {"input": input_BD, "position": position_B, "finished": finished_B, "trace": trace_BKF}
+        changed |= zip(("hidden", "cell", "context_state", "context_pointer", "question_pointer"), last, strict=True)
+        for name, tensors in zip(("answer_keys", "answer_values"), of_answer, strict=True):
+            changed |= {f"{name}_{i}": tensor for i, tensor in enumerate(tensors)}
         if self.is_tied:
             copied_B1 = 1 - after.trace_BKF[:, 0, TraceField.GAMMA, None]  # at the first step
-            masses_BQ = after.decoder.question_pointer_BQ * copied_B1
+            masses_BQ = after.decoder.last.question_pointer_BQ * copied_B1
             changed["masses"] = torch.where(is_first_B1, masses_BQ, given["masses"])
             changed["evidence"] = torch.where(is_first_B1, after.attended_BC, given["evidence"])
         return tuple(changed[name] for name in self.state)
-
-    @staticmethod
-    def _changed(after: LoopState) -> dict[str, Tensor]:
-        decoder = after.decoder
-        changed = {
-            "input": after.input_BD,
-            "position": after.position_B,
-            "finished": after.finished_B,
-            "hidden": decoder.h_BD,
-            "cell": decoder.cell_BD,
-            "context_state": decoder.c_tilde_BD,
-            "context_pointer": decoder.pointer_BC,
-            "question_pointer": decoder.question_pointer_BQ,
-            "trace": after.trace_BKF,
-        }
-        for name, tensors in (("answer_keys", decoder.keys_BHKW), ("answer_values", decoder.values_BHKW)):
-            changed |= {f"{name}_{i}": tensor for i, tensor in enumerate(tensors)}
-        return changed
 
     def _span(self, given: dict[str, Tensor]) -> Span | None:
         if not self.is_tied:

@@ -25,9 +25,8 @@ from mqan_core.manifest import Device
 from mqan_core.text.layout import Window
 from mqan_runtime.graphs import NEXT
 from mqan_runtime.readers import PieceReader, WindowsRead, WordsOf, padded_windows
-from mqan_runtime.rows import Row, Steps, Trace
 from mqan_runtime.session import denormals_as_zero
-from mqan_runtime.steps import Array, Axes, Buffers, Decoding, StepLoop, allocate
+from mqan_runtime.steps import Array, Axes, Buffers, Decoding, Ended, HostBuffers, Part, Row, StepLoop, allocate
 
 _LOG = logging.getLogger(__name__)
 
@@ -44,31 +43,6 @@ _NOT_CAPTURED = "-1"
 _RESET: Final = ("position", "finished", "context_state", "context_pointer", "question_pointer")
 _NUMBERS = "_numbers"  # end of the names of inputs that say which words stand where
 _OPSET, _IR_VERSION = 18, 10
-
-
-@dataclass(slots=True, eq=False, weakref_slot=True)
-class DeviceDecoding(Decoding):
-    """Rows that decode together in a place."""
-
-    place: "_Place | None" = None
-
-    def read(self, name: str) -> Array:
-        array: Array = _place_of(self).read(name)
-        return array
-
-    def zeros(self, name: str) -> Array:
-        return _place_of(self).zeros(name)
-
-    def write(self, name: str, array: Array) -> None:
-        _place_of(self).write(name, array)
-
-    def bind_output(self, binding: onnxruntime.IOBinding, output: str, name: str) -> None:
-        binding.bind_ortvalue_output(output, _place_of(self).value(name))
-
-    def drop(self, row: Row) -> None:
-        Decoding.drop(self, row)
-        with _lost_for_good("dropping a row"):
-            _place_of(self).park(self)
 
 
 class DeviceLoop(StepLoop):
@@ -121,44 +95,32 @@ class DeviceLoop(StepLoop):
         for name in _RESET:
             if name in self._state:
                 place.write(name, place.zeros(name))
-        return self._occupy(place, list(rows), max_tokens, 0)
+        return self._occupy(place, rows, max_tokens)
 
-    def step(self, decoding: Decoding) -> list[tuple[Row, Steps]]:
-        """Take up to ``STEPS_A_LOOK`` steps, one where each is watched; return as ``StepLoop.step`` does."""
-        with _lost_for_good("decoding"):
-            return self._take_steps(decoding, _place_of(decoding))
-
-    def _take_steps(self, d: Decoding, place: "_Place") -> list[tuple[Row, Steps]]:
+    def _take_steps(self, d: Decoding) -> list[Ended]:
+        """Take up to ``STEPS_A_LOOK`` steps, one where each is watched."""
+        place = _place_of(d)
         most = int((d.max_tokens[d.is_live] + 1).max()) - d.num_steps
         at_once = 1 if any(row.pointers is not None for row in d.live_keys) else STEPS_A_LOOK
         place.run(max(1, min(at_once, most, place.sizes["K"] - d.num_steps)))
         d.num_steps = int(place.read("position")[: len(d.keys)][d.is_live].max())
         found = self._look(d, each=1)
         if found and d.num_live:
-            place.park(d)
+            d.park()
         return found
 
-    def trace_so_far(self, decoding: Decoding, row: int) -> Trace:
-        with _lost_for_good("reading a trace"):
-            return super().trace_so_far(decoding, row)
+    def _merged(self, parts: Sequence[Part], sizes: dict[str, int]) -> HostBuffers:
+        """Put rows into one place, by way of the host."""
+        place = self._take(sizes)
+        for name, array in self._gather({**self._constants, **self._state}, parts, place.sizes).items():
+            place.write(name, array)
+        return place
 
-    def merge(self, decodings: Sequence[Decoding], room: int = 0) -> Decoding:
-        """Return the rows that have not left as one decoding, by way of the host."""
-        parts = [(d, np.flatnonzero(d.is_live)) for d in decodings]
-        parts = [(d, rows) for d, rows in parts if len(rows)]
-        needed = {axis: max(d.sizes[axis] for d, _ in parts) for axis in "UCQ"}
-        place = self._take({**needed, "B": sum(len(rows) for _, rows in parts)})
-        with _lost_for_good("merging"):
-            for name, array in self._gather({**self._constants, **self._state}, parts, place.sizes).items():
-                place.write(name, array)
-        keys = [d.keys[row] for d, rows in parts for row in rows]
-        max_tokens = np.concatenate([d.max_tokens[rows] for d, rows in parts])
-        return self._occupy(place, keys, max_tokens, max(d.num_steps for d, _ in parts))
-
-    def _occupy(self, place: "_Place", keys: list[Row], max_tokens: Any, num_steps: int) -> DeviceDecoding:
-        is_live = np.ones(len(keys), np.bool_)
-        decoding = DeviceDecoding(keys, is_live, max_tokens, place.sizes, {}, {}, num_steps, place=place)
-        place.holder = weakref.ref(decoding)
+    def _occupy(
+        self, buffers: HostBuffers, rows: Sequence[Row], max_tokens: npt.NDArray[np.int64], num_steps: int = 0
+    ) -> Decoding:
+        decoding = super()._occupy(buffers, rows, max_tokens, num_steps)
+        _place_of(decoding).holder = weakref.ref(decoding)
         return decoding
 
     def _take(self, needed: Mapping[str, int]) -> "_Place":
@@ -181,23 +143,19 @@ class DeviceLoop(StepLoop):
             }
 
         constants = on_device({name: axes for name, axes in self._constants.items() if name not in self._shared})
-        states = (on_device(self._state), on_device(self._state))
-        return _Place(
-            session, whole, {**self._constants, **self._state}, {**constants, **self._on_device}, states, graphs
-        )
+        states, axes = (on_device(self._state), on_device(self._state)), {**self._constants, **self._state}
+        return _Place(whole, constants | self._on_device, {}, session, axes, states, graphs)
 
 
 @dataclass(slots=True, eq=False)
-class _Place:
+class _Place(HostBuffers):
     """Buffers on the device, and the step bound to them both ways."""
 
     session: onnxruntime.InferenceSession
-    sizes: dict[str, int]
     axes: Axes
-    constants: dict[str, onnxruntime.OrtValue]
     states: tuple[dict[str, onnxruntime.OrtValue], dict[str, onnxruntime.OrtValue]]  # before and after a step, in turns
     graphs: tuple[str, str]  # ids of the captured graphs, one a turn
-    holder: "weakref.ref[DeviceDecoding] | None" = None  # the decoding that is in it
+    holder: "weakref.ref[Decoding] | None" = None  # the decoding that is in it
     _turn: int = 0
     _turns: list[tuple[onnxruntime.IOBinding, onnxruntime.RunOptions, onnxruntime.RunOptions]] = field(
         default_factory=list
@@ -242,11 +200,8 @@ class _Place:
     def zeros(self, name: str) -> Array:
         return allocate({name: self.axes[name]}, self.sizes)[name]
 
-    def park(self, decoding: Decoding) -> None:
-        """Let the rows that have left begin anew: they go on harmlessly, but must not pass the last position."""
-        position = self.read("position").copy()
-        position[: len(decoding.keys)][~decoding.is_live] = 0
-        self.write("position", position)
+    def bind_output(self, binding: onnxruntime.IOBinding, output: str, name: str) -> None:
+        binding.bind_ortvalue_output(output, self.value(name))
 
 
 class DeviceWindowsRead(WindowsRead):
@@ -307,9 +262,9 @@ class DeviceWindowsRead(WindowsRead):
             binding.bind_cpu_input(place + _NUMBERS, numbers)
         for target, (name, place) in self._reader.targets.items():
             if name in self._held:
-                decoding.bind_output(binding, target, target)
+                decoding.buffers.bind_output(binding, target, target)
             else:
-                decoding.write(target, self.of_words(name, words.numbers[place]))
+                decoding.buffers.write(target, self.of_words(name, words.numbers[place]))
         self._gather.run_with_iobinding(binding)
         self._held = {}
 
@@ -369,10 +324,9 @@ def fix_sizes(content: bytes, axes: Axes, sizes: Mapping[str, int]) -> bytes:
 
 
 def _place_of(decoding: Decoding) -> _Place:
-    place = decoding.place if isinstance(decoding, DeviceDecoding) else None
-    if place is None:
+    if not isinstance(decoding.buffers, _Place):
         raise ValueError("the decoding is of another loop")
-    return place
+    return decoding.buffers
 
 
 def _options(graph: str, *, waits: bool) -> onnxruntime.RunOptions:

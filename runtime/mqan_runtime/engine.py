@@ -1,7 +1,6 @@
 """Answers questions with a bundle: text in, attributed answers out. Needs no torch."""
 
 from collections.abc import Collection, Generator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -22,17 +21,10 @@ from mqan_core.manifest import MANIFEST, Device, Graphs
 from mqan_runtime.device import SIZES, DeviceLoop, DeviceWindowsRead, fix_sizes, gather_graph
 from mqan_runtime.graphs import FIXED, NEXT, step_constants, step_state
 from mqan_runtime.readers import PieceReader, WordReader
-from mqan_runtime.rows import SAMPLE, ReadRequest, Row, Steps, Trace
 from mqan_runtime.session import CPU, CUDA, Precision, Provider, has_cuda, is_int8, open_session
-from mqan_runtime.steps import Decoding, StepLoop
+from mqan_runtime.steps import SAMPLE, Decoding, Ended, ReadRequest, Row, StepLoop, Trace
 
 _WINDOWS_TOGETHER: Final = 32  # on a GPU
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Ended:
-    row: Row
-    steps: Steps
 
 
 class Engine:
@@ -203,7 +195,7 @@ class Engine:
 
     def step(self, decoding: Decoding) -> list[tuple[Any, Ended]]:
         """Take a step or several, of at least one row; return the keys of those that ended, and what to ``write``."""
-        return [(row.key, Ended(row, steps)) for row, steps in self.loop.step(decoding)]
+        return [(ended.row.key, ended) for ended in self.loop.step(decoding)]
 
     def decided(self, decoding: Decoding, told: Mapping[Any, int]) -> list[tuple[Any, list[AnswerToken]]]:
         """Return the next words of rows that have not left: those that no later step takes back.
@@ -220,7 +212,7 @@ class Engine:
         """Let rows leave whose answers nobody waits for."""
         for row in decoding.live_keys:
             if any(row.key is key for key in keys):
-                decoding.drop(row)
+                self.loop.drop(decoding, row)
 
     def merge(self, decodings: Sequence[Decoding]) -> Decoding:
         """Return decodings, of which at least one row has not left, as one; they are not to be used again."""
@@ -229,21 +221,20 @@ class Engine:
     def write(self, ended: Ended) -> Answer:
         """Turn what was decoded into text, with the sources of its words."""
         row, request, vocabulary = ended.row, ended.row.request.request, self.bundle.vocabulary
-        if ended.steps.masses is None:  # a model without choices and refusals
-            return attribute(ended.steps.trace, request, vocabulary, row.max_answer_tokens)
+        if ended.masses is None:  # a model without choices and refusals
+            return attribute(ended.trace, request, vocabulary, row.max_answer_tokens)
         return finish(self.decoded(ended), request, vocabulary, self.temperatures, row.max_answer_tokens)
 
     def decoded(self, ended: Ended) -> Decoded:
         """Return what was decoded of a request by a model with a pretrained reader."""
         row, request = ended.row, ended.row.request.request
-        trace, masses_Q, attention_C = ended.steps
-        if masses_Q is None or attention_C is None:
+        if ended.masses is None or ended.evidence is None:
             raise ValueError("a model of the paper decides between no choices")
         first = len(request.question_tokens)  # of the choices' separators
         return Decoded(
-            trace,
-            masses_Q[first : first + len(request.choices)].tolist(),
-            attention_C[: request.num_context_tokens],
+            ended.trace,
+            ended.masses[first : first + len(request.choices)].tolist(),
+            ended.evidence[: request.num_context_tokens],
             row.scores,
             row.pointers,
             row.evidence,

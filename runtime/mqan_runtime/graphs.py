@@ -115,6 +115,7 @@ FIXED: Final = {"NULL": 2, "SOURCE": 3}
 TYPES: Final[dict[str, str]] = {
     **dict.fromkeys(("context_slots", "question_slots", "slot_ids", "position"), "int64"),
     **dict.fromkeys(("context_lengths", "question_lengths"), "int64"),
+    **dict.fromkeys(("pieces", "positions", "segments", "groups", "firsts", "lasts"), "int64"),
     **dict.fromkeys(("finished", "pointed", "context_mask", "question_mask"), "bool"),
 }
 

@@ -6,7 +6,7 @@ request gets the numbers that it gets alone. A word counts in the window in whic
 ``graphs.py``.
 """
 
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
@@ -27,20 +27,9 @@ from mqan_core.manifest import Graphs
 from mqan_core.text.layout import Layout, Window
 from mqan_core.text.tokens import word_of
 from mqan_core.text.vectors import WordVectors
-from mqan_runtime.graphs import (
-    EMBEDDINGS_INPUTS,
-    EMBEDDINGS_OUTPUTS,
-    NOT_OF_PIECES,
-    NOT_OF_WORDS,
-    PIECES_INPUTS,
-    WORDS_INPUTS,
-    Tensors,
-    pieces_outputs,
-    words_outputs,
-)
-from mqan_runtime.rows import ReadRequest, Row
+from mqan_runtime import graphs as g
 from mqan_runtime.session import denormals_as_zero, run_options
-from mqan_runtime.steps import Array, Buffers, Decoding, allocate, bind_output
+from mqan_runtime.steps import Array, Buffers, Decoding, HostBuffers, ReadRequest, Row, allocate, bind_output
 
 Begin = Callable[[Mapping[str, int]], Decoding]  # the sizes of the axes B, C, Q and U -> buffers of at least these
 # name, inputs and outputs of a graph -> its session
@@ -56,17 +45,16 @@ class PieceReader:
     """Reads requests as word pieces, up to ``num_together`` windows at once."""
 
     num_fields: Final = len(TraceField)
-    left_out: Final = NOT_OF_PIECES
+    left_out: Final = g.NOT_OF_PIECES
 
     def __init__(self, bundle: Bundle, graphs: Graphs, open_graph: Open, num_together: int) -> None:
         if bundle.word_pieces is None:
             raise ValueError("the bundle has no word pieces")
         sizes = bundle.manifest.sizes
-        self.outputs: Tensors = pieces_outputs(
-            sizes.num_layers, evidence=sizes.evidence_width > 0, text=bundle.manifest.has_text_vector
-        )
-        self.embeddings = open_graph("embeddings.onnx", EMBEDDINGS_INPUTS, EMBEDDINGS_OUTPUTS)
-        self.session = open_graph(graphs.reader, PIECES_INPUTS, self.outputs)
+        has_evidence, has_text = sizes.evidence_width > 0, bundle.manifest.has_text_vector
+        self.outputs = g.pieces_outputs(sizes.num_layers, evidence=has_evidence, text=has_text)
+        self.embeddings = open_graph("embeddings.onnx", g.EMBEDDINGS_INPUTS, g.EMBEDDINGS_OUTPUTS)
+        self.session = open_graph(graphs.reader, g.PIECES_INPUTS, self.outputs)
         self.shared: Buffers = {}
         self.targets = _targets(sizes.num_layers)
         self.refusal_offset = bundle.manifest.refusal_offset
@@ -101,17 +89,17 @@ class PieceReader:
             firsts += read.run([window for _, window in some])
         requests = [row.request.request for row in rows]
         decoding = begin(_sizes_of(requests))
-        words = WordsOf(decoding.sizes)
+        words, buffers = WordsOf(decoding.sizes), decoding.buffers
         for (n, window), first in zip(flat, firsts, strict=True):
             words.add(n, requests[n], window, first)
-        for name, array in _described(rows, decoding.sizes).items():
-            decoding.write(name, array)
+        for name, array in _described(rows, buffers).items():
+            buffers.write(name, array)
         read.fill(decoding, words)
-        null = self._sum_up(rows, read, [n for n, _ in flat], decoding)
+        null = self._sum_up(rows, read, [n for n, _ in flat], buffers)
         for n, row in enumerate(rows):
             _keep(row, read, words, n, float(null[n, 0]))
             if row.request.wants_text_vector and row.text_vector is None:  # of a bundle that was exported without it
-                context_CD = decoding.read("context")[n, : requests[n].num_context_tokens]
+                context_CD = buffers.read("context")[n, : requests[n].num_context_tokens]
                 row.text_vector = _of_length_1(context_CD.sum(axis=0))
         return decoding
 
@@ -122,9 +110,9 @@ class PieceReader:
             unread.add("text_vector")
         return [name for name in self.outputs if name not in unread]
 
-    def _sum_up(self, rows: Sequence[Row], read: "WindowsRead", owners: Sequence[int], decoding: Decoding) -> Array:
+    def _sum_up(self, rows: Sequence[Row], read: "WindowsRead", owners: Sequence[int], buffers: HostBuffers) -> Array:
         """Put what windows say as a whole into their requests' rows; return the scores of there being no answer."""
-        summary_BD, null_BX = decoding.zeros("summary"), decoding.zeros("null")
+        summary_BD, null_BX = buffers.zeros("summary"), buffers.zeros("null")
         null_BX[: len(rows)] = np.inf
         for n, summary_D, null_X in zip(owners, read.of_windows("summary"), read.of_windows("null"), strict=True):
             summary_BD[n] += summary_D / len(rows[n].request.windows)
@@ -132,8 +120,8 @@ class PieceReader:
         # quotations are decided by the scores themselves, where refusing is not favoured
         is_free = [not (row.request.request.choices or row.request.request.options.quotes) for row in rows]
         null_BX[: len(rows)][is_free, 0] += self.refusal_offset
-        decoding.write("summary", summary_BD)
-        decoding.write("null", null_BX)
+        buffers.write("summary", summary_BD)
+        buffers.write("null", null_BX)
         if "text_vector" in read.names:
             vectors = read.of_windows("text_vector")
             for n, row in enumerate(rows):
@@ -188,7 +176,7 @@ class WindowsRead:
 
     def fill(self, decoding: Decoding, words: "WordsOf") -> None:
         for target, (name, numbers) in self._reader.targets.items():
-            decoding.write(target, self.of_words(name, words.numbers[numbers]))
+            decoding.buffers.write(target, self.of_words(name, words.numbers[numbers]))
             if name.startswith(("inputs", "keys", "values")):  # large, and not read again
                 del self._rows[name]
         del self._rows["words"]
@@ -229,16 +217,10 @@ def _targets(num_layers: int) -> dict[str, tuple[str, str]]:
     return targets | {f"context_{name}": (name, "context") for name in names}
 
 
-def _described(rows: Sequence[Row], sizes: Mapping[str, int]) -> Buffers:
+def _described(rows: Sequence[Row], buffers: HostBuffers) -> Buffers:
     """Return what is known of requests without reading them; rows of nobody have one word, so that all is a number."""
-    axes: Tensors = {"context_mask": ("B", "C"), "question_mask": ("B", "Q"), "pointed": ("B", "Q")}
-    axes |= {
-        "context_slots": ("B", "C"),
-        "question_slots": ("B", "Q"),
-        "slot_ids": ("B", "U"),
-        "allowed": ("B", "SOURCE"),
-    }
-    known = allocate(axes, sizes)
+    masks, slots_of = ("context_mask", "question_mask", "pointed"), ("context_slots", "question_slots", "slot_ids")
+    known = {name: buffers.zeros(name) for name in (*masks, *slots_of, "allowed")}
     for n, row in enumerate(rows):
         request, slots = row.request.request, row.request.request.slots
         num_context, num_question = len(slots.context), len(slots.question)
@@ -249,7 +231,7 @@ def _described(rows: Sequence[Row], sizes: Mapping[str, int]) -> Buffers:
         known["context_slots"][n, :num_context] = slots.context
         known["question_slots"][n, :num_question] = slots.question
         known["slot_ids"][n, : len(slots.pieces)] = slots.generator_ids
-    for name in ("context_mask", "question_mask", "pointed"):
+    for name in masks:
         known[name][len(rows) :, 0] = True
     return known
 
@@ -273,9 +255,8 @@ def _keep(row: Row, read: WindowsRead, words: WordsOf, place: int, null: float) 
 
 def padded_windows(windows: Sequence[Window], num_words: int = 0) -> dict[str, Array]:
     """Return the inputs of windows, with zeros after those that are shorter than the longest, or than ``num_words``."""
-    names: Iterator[str] = (name for name in ("pieces", *PIECES_INPUTS) if name != "vectors")
     padded: dict[str, Array] = {}
-    for name in names:
+    for name in ("pieces", *(name for name in g.PIECES_INPUTS if name != "vectors")):
         rows: list[npt.NDArray[np.int64]] = [getattr(window, name) for window in windows]
         least = num_words if name in ("firsts", "lasts") else 0
         array = np.zeros((len(rows), max(least, *map(len, rows))), np.int64)
@@ -289,7 +270,7 @@ class WordReader:
     """Reads requests as words with vectors. ``shared`` are the decoder's inputs for the generator's pieces."""
 
     num_fields: Final = NUM_PLAIN_FIELDS
-    left_out: Final = NOT_OF_WORDS
+    left_out: Final = g.NOT_OF_WORDS
 
     def __init__(self, bundle: Bundle, graphs: Graphs, open_graph: Open) -> None:
         if bundle.vectors is None:
@@ -298,15 +279,14 @@ class WordReader:
         self.refusal_offset = 0.0  # it never refuses
         self._vocabulary = bundle.vocabulary
         self._vectors: WordVectors = bundle.vectors
-        self._outputs = words_outputs(sizes.num_layers)
+        self._outputs = g.words_outputs(sizes.num_layers)
         self._sizes = {"D": sizes.width, "H": sizes.num_heads, "W": sizes.head_width, "V": sizes.num_generated}
-        self._session = open_graph(graphs.reader, WORDS_INPUTS, self._outputs)
+        self._session = open_graph(graphs.reader, g.WORDS_INPUTS, self._outputs)
         try:
             self.shared: Buffers = {"generator_inputs": self._project()}
         except Exception as error:  # it runs here for the first time; onnxruntime raises many types
-            raise BundleError(
-                f"{graphs.reader}: does not run with the dimensions that the manifest states: {error}"
-            ) from error
+            message = f"{graphs.reader}: does not run with the dimensions that the manifest states: {error}"
+            raise BundleError(message) from error
 
     def tokenise(self, context: str, question: str, options: Options, check: Check | None) -> ReadRequest:
         """Tokenise a request; refuse one that is blank, or asks for more than such a model can answer."""
@@ -327,8 +307,8 @@ class WordReader:
             slot_ids[n, : len(request.slots.pieces)] = request.slots.generator_ids
         for name, array in (*inputs.items(), ("slot_ids", slot_ids)):
             if name.endswith(("_slots", "_ids")):
-                decoding.write(name, array)
-        self._run(inputs, lambda binding, name: decoding.bind_output(binding, name, _FIRST.get(name, name)))
+                decoding.buffers.write(name, array)
+        self._run(inputs, lambda binding, name: decoding.buffers.bind_output(binding, name, _FIRST.get(name, name)))
         return decoding
 
     def encode(self, requests: Sequence[Request]) -> Buffers:
@@ -338,7 +318,7 @@ class WordReader:
 
     def _inputs(self, requests: Sequence[Request], sizes: Mapping[str, int]) -> Buffers:
         """Return padded inputs; rows of nobody have one word."""
-        inputs = allocate(WORDS_INPUTS, {**sizes, "M": self._vectors.width})
+        inputs = allocate(g.WORDS_INPUTS, {**sizes, "M": self._vectors.width})
         for name in ("context_lengths", "question_lengths"):
             inputs[name].fill(1)
         for n, request in enumerate(requests):
@@ -357,7 +337,7 @@ class WordReader:
     def _run(self, inputs: Buffers, bind: Callable[[Any, str], None]) -> None:
         num_tokens = sum(inputs[name].size for name in ("context_slots", "question_slots"))
         binding = self._session.io_binding()
-        for name in WORDS_INPUTS:
+        for name in g.WORDS_INPUTS:
             binding.bind_cpu_input(name, inputs[name])
         for name in self._outputs:
             bind(binding, name)

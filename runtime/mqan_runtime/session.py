@@ -2,7 +2,7 @@
 
 import ctypes
 import platform
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, Literal
 
@@ -126,20 +126,11 @@ def open_session(
             "provider cuda was asked for, but onnxruntime fell back to the CPU: install mqan[gpu], CUDA 13 and "
             "cuDNN 9, or set provider to cpu"
         )
-    _check_names(session, name, inputs, outputs)
-    return session
-
-
-def _check_names(
-    session: onnxruntime.InferenceSession, name: str, inputs: Sequence[str], outputs: Sequence[str]
-) -> None:
-    for kind, nodes, expected in (
-        ("inputs", session.get_inputs(), inputs),
-        ("outputs", session.get_outputs(), outputs),
-    ):
+    for kind, nodes, expected in (("in", session.get_inputs(), inputs), ("out", session.get_outputs(), outputs)):
         found = [node.name for node in nodes]
         if sorted(found) != sorted(expected):
-            raise BundleError(f"{name}: has the {kind} {found}, expected {list(expected)}")
+            raise BundleError(f"{name}: has the {kind}puts {found}, expected {list(expected)}")
+    return session
 
 
 def _blame(content: bytes, options: onnxruntime.SessionOptions, name: str, error: Exception) -> Exception:
@@ -157,11 +148,16 @@ def _blame(content: bytes, options: onnxruntime.SessionOptions, name: str, error
 def check_graph(content: bytes, name: str) -> None:
     """Refuse a graph that could reach outside itself, or whose weights are none."""
     model = _check_structure(content, name)
-    try:
-        arrays = {t.name: _array_of(t) for t in model.graph.initializer if t.data_type in (_FLOAT, _FLOAT16)}
-    except _MALFORMED as error:
-        raise BundleError(f"{name}: its weights are malformed: {error}") from error
-    _refuse_large(arrays, name)
+    for tensor in model.graph.initializer:
+        if tensor.data_type in (_FLOAT, _FLOAT16):
+            try:
+                array = _array_of(tensor)
+            except _MALFORMED as error:
+                raise BundleError(f"{name}: its weights are malformed: {error}") from error
+            most = np.float32(_LARGEST_WEIGHT) if array.dtype == np.float32 else np.float16(_LARGEST_HALF)
+            if not (np.abs(array) <= most).all():
+                found = f"{tensor.name!r} holds numbers that are no weights, beyond {_LARGEST_WEIGHT:g}"
+                raise BundleError(f"{name}: {found}")
 
 
 def _array_of(tensor: TensorProto) -> npt.NDArray[np.floating[Any]]:
@@ -203,13 +199,6 @@ def _check_structure(content: bytes, name: str) -> ModelProto:
     if model.graph.sparse_initializer:
         raise BundleError(f"{name}: holds sparse weights, which are not allowed")
     return model
-
-
-def _refuse_large(arrays: Mapping[str, npt.NDArray[np.floating[Any]]], name: str) -> None:
-    for weights, array in arrays.items():
-        most = np.float32(_LARGEST_WEIGHT) if array.dtype == np.float32 else np.float16(_LARGEST_HALF)
-        if not (np.abs(array) <= most).all():
-            raise BundleError(f"{name}: {weights!r} holds numbers that are no weights, beyond {_LARGEST_WEIGHT:g}")
 
 
 def _refuse_external(tensor: TensorProto, name: str) -> None:

@@ -25,7 +25,9 @@ from mqan_baselines.mt_dnn.packing import Sequences, packer_of, stack
 from mqan_baselines.mt_dnn.tables import ROWS, train_rows
 from mqan_baselines.recipes import MtDnnRecipe
 from mqan_baselines.tasks import baseline_task
-from mqan_training.errors import CheckpointError, DivergedError, MissingEncoderError
+from mqan_training.checkpoint import CheckpointError
+from mqan_training.model.bert import MissingEncoderError
+from mqan_training.optim import DivergedError
 
 TASKS = ("cola", "rte", "sts-b", "qnli-ranking", "qnli")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mqan_baselines.mt_dnn.packing import Packer, packer_of
-from mqan_training.errors import MissingEncoderError
+from mqan_training.model.bert import MissingEncoderError
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "b", "##b", "c", "."]
 PAD, UNK, CLS, SEP, A, B, BB, C, DOT = range(9)

@@ -19,8 +19,9 @@ from mqan_baselines.shared_memory.learning import Texts, compile_steps, load_net
 from mqan_baselines.shared_memory.picture import draw_followed, follow
 from mqan_baselines.shared_memory.tables import ARCHITECTURES, comparison
 from mqan_baselines.shared_memory.words import Lexicon, start_vectors
-from mqan_training.errors import CheckpointError, DivergedError, MissingVectorsError
-from mqan_training.model.embeddings import quantized_vectors, write_vectors
+from mqan_training.checkpoint import CheckpointError
+from mqan_training.model.embeddings import MissingVectorsError, quantized_vectors, write_vectors
+from mqan_training.optim import DivergedError
 
 
 def _recipe(**changes: Any) -> SharedMemoryRecipe:

@@ -14,7 +14,7 @@ from mqan_baselines.scores import score, score_rankings, score_task
 from mqan_baselines.splits import draw, endless_batches, mini_batches
 from mqan_baselines.tasks import TASKS, baseline_task
 from mqan_core.example import Example
-from mqan_data.errors import MissingFileError
+from mqan_data.files import MissingFileError
 from mqan_training.batch import sorted_batches
 
 _PAIR = {"sentence1": "a", "sentence2": "b"}

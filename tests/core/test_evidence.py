@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mqan_core.answer.evidence import Attended, EvidenceVectors, find_evidence
+from mqan_core.answer.evidence import EvidenceVectors, find_evidence, logits_of_attention
 from mqan_core.ask.request import read_request
 from mqan_core.text.vocab import Vocabulary
 
@@ -79,4 +79,4 @@ def test_each_label_has_its_own() -> None:
 def test_attention_stands_for_evidence_where_there_is_none() -> None:
     shares = np.full(len(WORDS), 0.2 / len(WORDS))
     shares[WORDS.index("Parking")] = 0.8
-    assert "Parking" in spans(Attended(shares).logits(0))[0]
+    assert "Parking" in spans(logits_of_attention(shares))[0]

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqan_core.answer.decide import count_decided, decide
-from mqan_core.answer.streaming import WordStream
-from mqan_core.answer.trace import TraceField, read_words
+from mqan_core.answer.trace import TraceField, WordStream, read_words
 from mqan_core.answer.types import Answer, AnswerToken, Masses, Source, Span, compose
 from mqan_core.ask.request import Request, read_request
 from mqan_core.text.tokens import read_tokens

@@ -15,7 +15,7 @@ import pytest
 
 from mqan_core.errors import MqanError
 from mqan_core.example import Example
-from mqan_data.errors import DatasetError, MissingFileError
+from mqan_data.files import DatasetError, MissingFileError
 from mqan_data.queries import Table
 from mqan_data.tasks import task_named, tasks
 

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from mqan_data.download import fetch, fetch_all, list_all, missing_by_hand
-from mqan_data.errors import DownloadError
+from mqan_data.download import DownloadError, fetch, fetch_all, list_all, missing_by_hand
 from mqan_data.formats.dataset_file import Dataset, Download, dataset_names, load_dataset
 from mqan_data.formats.reading import needed_files
 from mqan_data.tasks import Task, task_named

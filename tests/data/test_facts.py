@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mqan_core.example import Example
-from mqan_data.errors import DatasetError
+from mqan_data.files import DatasetError
 from mqan_data.formats.dataset_file import Dataset, FactsPart, load_dataset
 from mqan_data.formats.reading import read_rows
 from mqan_data.formats.rows import FactRow, Verdict

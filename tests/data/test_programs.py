@@ -11,7 +11,7 @@ from mqan_core.example import Example
 from mqan_data.synthetic.kind import kind_names
 from mqan_data.synthetic.programs.told import load
 from mqan_data.synthetic.programs.transfers import verbs
-from mqan_data.synthetic.source import PROGRAMS, ProgramSource, Split, made_source
+from mqan_data.synthetic.source import PROGRAMS, MadeSource, Split
 
 
 def _cases() -> Iterator[tuple[str, ...]]:
@@ -21,7 +21,7 @@ def _cases() -> Iterator[tuple[str, ...]]:
 
 def _examples(name: str, split: Split = "train", number: int = 300) -> Iterator[Example]:
     for index in range(number):
-        yield ProgramSource(name, split).draw(index, np.random.default_rng([7, index]))
+        yield MadeSource(name, split).draw(index, np.random.default_rng([7, index]))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -54,7 +54,7 @@ def test_answers_stand_where_they_say_and_evidence_is_in_the_text(name: str, spl
 
 @pytest.mark.parametrize("name", [*PROGRAMS, *kind_names()])
 def test_the_same_row_and_seed_give_the_same_example(name: str) -> None:
-    source = made_source(name, "train")
+    source = MadeSource(name, "train")
     assert source.name == f"made_{name}"
     first, again, other = (source.draw(3, np.random.default_rng(seed)) for seed in (1, 1, 2))
     assert first == again

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mqan_data.errors import DatasetError
+from mqan_data.files import DatasetError
 from mqan_data.formats.dataset_file import (
     AnyPart,
     ChoicesPart,

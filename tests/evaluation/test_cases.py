@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mqan_core.example import Example
-from mqan_data.errors import DatasetError
+from mqan_data.files import DatasetError
 from mqan_evaluation.answerers import Answerer, TorchAnswerer
 from mqan_evaluation.cases import LABELS, case_section, is_right, read_cases
 from mqan_evaluation.sections import Measuring

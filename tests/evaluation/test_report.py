@@ -12,7 +12,7 @@ from mqan_evaluation.report import heatmap, write_report
 from mqan_evaluation.sections import Cell, Section
 from mqan_evaluation.suite import Measured
 from mqan_runtime.engine import Engine
-from mqan_runtime.rows import ReadRequest
+from mqan_runtime.steps import ReadRequest
 from mqan_training.model.network import Network
 
 CONTEXT = "Ada wrote <script>notes</script> on the Analytical Engine & nobody knew who would pay."

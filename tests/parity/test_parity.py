@@ -12,7 +12,7 @@ from mqan_core.example import Example
 from mqan_export import parity
 from mqan_export.parity import Parity, ParityError, check_parity, check_words_reader
 from mqan_runtime.engine import Engine
-from mqan_runtime.rows import ReadRequest
+from mqan_runtime.steps import ReadRequest
 from mqan_training.model.network import Network
 from tests.answering import check_same
 from tests.load.test_load import make_cases

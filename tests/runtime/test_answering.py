@@ -16,9 +16,9 @@ from mqan_core.ask.options import Options, choices_of
 from mqan_core.bundle import open_bundle
 from mqan_core.errors import BundleError, InputError
 from mqan_core.example import Choice
-from mqan_runtime.engine import Ended, Engine
-from mqan_runtime.rows import ReadRequest
+from mqan_runtime.engine import Engine
 from mqan_runtime.session import CPU, check_graph
+from mqan_runtime.steps import Ended, ReadRequest
 from tests.answering import LABELS, check_same, make_examples, make_text
 
 PLACES = [(1, 32), (4, 64)]  # some requests find none that is free or large enough
@@ -141,7 +141,7 @@ def test_the_step_hands_out_what_a_choice_looked_at(engine: Engine) -> None:
     decoding = engine.start(requests, [5] * len(requests), range(len(requests)))
     found = dict(engine.step(decoding))
     for key, request in enumerate(requests):
-        _, _, evidence = found[key].steps
+        evidence = found[key].evidence
         assert evidence is not None
         assert evidence[: request.num_context_tokens].sum() == pytest.approx(1, abs=1e-5)
         assert not evidence[request.num_context_tokens :].any()
@@ -173,7 +173,7 @@ def test_no_answer_says_the_same_for_ever(engine: Engine) -> None:
     num_cut = 0
     while decoding.num_live:
         for _, ended in engine.step(decoding):
-            trace = ended.steps.trace
+            trace = ended.trace
             repeats = find_repeats(trace)
             if repeats is not None:
                 num_cut += 1

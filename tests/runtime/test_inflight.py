@@ -10,9 +10,8 @@ from mqan_core.answer.types import Answer
 from mqan_core.ask.options import Options
 from mqan_core.bundle import open_bundle
 from mqan_runtime.engine import Engine
-from mqan_runtime.rows import ReadRequest
 from mqan_runtime.session import Precision
-from mqan_runtime.steps import FIRST_ROOM, Decoding
+from mqan_runtime.steps import FIRST_ROOM, Decoding, ReadRequest
 from tests.answering import check_same, make_examples
 
 Sentences = Callable[[random.Random, int], str]

@@ -16,13 +16,13 @@ from mqan_training import checkpoint as checkpoint_module
 from mqan_training.checkpoint import (
     VECTORS,
     Checkpoint,
+    CheckpointError,
     latest_checkpoint,
     load_checkpoint,
     prune_checkpoints,
     restore_run,
     save_checkpoint,
 )
-from mqan_training.errors import CheckpointError
 from mqan_training.model.embeddings import load_vectors, quantized_vectors, write_vectors
 from mqan_training.model.network import Network
 from mqan_training.optim import WeightAverage, make_optimizer

@@ -10,9 +10,9 @@ from safetensors.numpy import save_file
 from mqan_core.text.vectors import WordVectors
 from mqan_core.text.vocab import Vocabulary
 from mqan_training.embed import make_vectors
-from mqan_training.errors import MissingVectorsError
 from mqan_training.model.embeddings import (
     Embedder,
+    MissingVectorsError,
     StaticVectors,
     load_vectors,
     quantized_vectors,

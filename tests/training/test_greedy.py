@@ -8,7 +8,6 @@ import torch
 
 from mqan_core.answer.trace import TraceField
 from mqan_core.ask.request import Request, read_request
-from mqan_core.text.vocab import END_ID
 from mqan_training.model.greedy import GreedyStep, greedy_trace
 from mqan_training.model.network import Network
 
@@ -27,7 +26,7 @@ def test_each_choice_is_the_argmax_of_teacher_forcing(tiny_network: Network, req
     generator_inputs = tiny_network.generator_inputs()
     for request in requests:
         encoded, slots = tiny_network.encode_requests([request], torch.device("cpu"))
-        step = GreedyStep(decoder, END_ID)
+        step = GreedyStep(decoder)
         trace = greedy_trace(step, encoded, slots, step.start(encoded, 9), 9)[0]
         inputs: list[torch.Tensor] = [decoder.start]
         for row in trace[:-1].tolist():

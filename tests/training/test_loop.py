@@ -16,9 +16,8 @@ from mqan_core.example import Choice, Example
 from mqan_data.kept import KeptPools
 from mqan_training import loop, stream
 from mqan_training.checkpoint import load_checkpoint, step_folder
-from mqan_training.errors import MissingEncoderError
 from mqan_training.loop import Run, save_run, train
-from mqan_training.model.bert import Bert
+from mqan_training.model.bert import Bert, MissingEncoderError
 from mqan_training.recipe import Recipe
 from mqan_training.runlog import RunLog
 from mqan_training.start import start_from_checkpoint

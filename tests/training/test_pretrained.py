@@ -135,7 +135,7 @@ def test_only_allowed_sources_are_used(network: PretrainedNetwork) -> None:
     inputs = reader_inputs(requests, windows, allowed)
     encoded = network.encode(inputs)
     slots = slot_batch(network, VOCABULARY, LAYOUT, requests, inputs.c_mask_BC.shape[1], inputs.q_mask_BQ.shape[1])
-    step = GreedyStep(network.decoder, END_ID)
+    step = GreedyStep(network.decoder)
     state = step.start(encoded, 4)
     words = torch.zeros_like(inputs.c_mask_BC), torch.zeros_like(inputs.q_mask_BQ)
     mixture, _ = network.decoder.step(state.input_BD, state.position_B, state.decoder, encoded, words)

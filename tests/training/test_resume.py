@@ -17,7 +17,7 @@ import pytest
 from mqan_cli.training_run import run_recipe
 from mqan_training.checkpoint import latest_checkpoint, load_checkpoint
 from mqan_training.device import tune_process
-from mqan_training.errors import DivergedError
+from mqan_training.optim import DivergedError
 from mqan_training.recipe import Recipe, load_recipe
 
 NUM_STEPS = 30

@@ -13,8 +13,8 @@ from mqan_core.text.layout import Layout
 from mqan_core.text.vocab import Vocabulary
 from mqan_training.losses import piece_losses, sentence_vectors, value_of
 from mqan_training.model.bert import Bert, packaged_encoder, read_word_pieces
+from mqan_training.model.heads import Alike, are_choices
 from mqan_training.model.pretrained import PretrainedNetwork
-from mqan_training.model.similarity import Alike, are_choices
 from mqan_training.piece_batches import PieceBatch, allowed_sources, collate_pieces, reader_inputs
 from mqan_training.piece_examples import prepare_pieces
 from mqan_training.recipe import ModelConfig

@@ -20,8 +20,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from mqan_core.errors import MqanError
 from mqan_data.files import sha256_of
-from mqan_training.errors import CheckpointError
 from mqan_training.recipe import Recipe, WordsConfig, parse_recipe, renewed
 
 FORMAT_VERSION = 2
@@ -38,6 +38,10 @@ _MAY_CHANGE = {  # in a run that is resumed: folders of the same files, and what
 }  # fmt: skip
 _RANDOM_CPU = "random.cpu"
 _RANDOM_CUDA = "random.cuda"
+
+
+class CheckpointError(MqanError):
+    """A checkpoint is missing, incomplete or damaged; the message says which file and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,10 @@ def save_checkpoint(checkpoint: Checkpoint, frozen: Mapping[str, Path], optimize
         for index, parameter in enumerate(parameters)
         for key, value in optimizer.state[parameter].items()
     }
-    save_file({**resume, **_random_state(parameters[0].device)}, aside / _RESUME)
+    resume[_RANDOM_CPU] = torch.get_rng_state()
+    if parameters[0].is_cuda:
+        resume[_RANDOM_CUDA] = torch.cuda.get_rng_state(parameters[0].device)
+    save_file(resume, aside / _RESUME)
     for name, path in frozen.items():
         try:
             os.link(path, aside / name)
@@ -211,11 +218,6 @@ def _checkpoints(folder: Path) -> list[tuple[int, Path]]:
 def _sync(path: Path) -> None:
     with path.open("rb") as file:
         os.fsync(file.fileno())  # so that the renamed folder is whole even after a power cut
-
-
-def _random_state(device: torch.device) -> dict[str, Tensor]:
-    of_cuda = {_RANDOM_CUDA: torch.cuda.get_rng_state(device)} if device.type == "cuda" else {}
-    return {_RANDOM_CPU: torch.get_rng_state(), **of_cuda}
 
 
 def _check_sha256(folder: Path, document: Mapping[str, Any], name: str) -> None:

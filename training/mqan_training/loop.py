@@ -18,8 +18,8 @@ import torch
 from torch import Tensor, nn
 
 from mqan_core.example import Example
+from mqan_data.derived import Source
 from mqan_data.kept import KeptPools
-from mqan_data.source import Source
 from mqan_training import checkpoint as checkpoints
 from mqan_training.batch import Batch
 from mqan_training.device import is_reduced, prepare_device, tune_process

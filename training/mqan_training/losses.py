@@ -7,12 +7,12 @@ Of a pretrained reader:
 - ``span``: negative log-likelihood of the reader's own first and last word (BERT's loss for SQuAD), or of the answer
   not being there. Where an answer stands in several places, their probabilities' sum counts.
 - Where several choices may be right, each is a decision of its own: its mass against that of the refusal.
-- ``similarity``: 1 - cosine between the vectors of texts and choices (``model/similarity.py``) and those that the
+- ``similarity``: 1 - cosine between the vectors of texts and choices (``model/heads.py``) and those that the
   pretrained encoder gives them alone, so that the reader keeps what that knows (distillation, Hinton et al. 2015).
 - ``consistency``: half the sum of both Kullback-Leibler divergences between the probabilities of the outcomes of a
   question that is asked in two ways.
 - ``evidence``: cross-entropy of each word of the text being among those that decide for a label, where these are
-  marked (``model/evidence.py``).
+  marked (``model/heads.py``).
 
 Of the paper's network ``answer`` is the mean over all reachable targets.
 
@@ -29,9 +29,9 @@ from torch.nn import functional
 from mqan_core.text.vocab import REFUSAL_ID
 from mqan_training.model.bert import Bert
 from mqan_training.model.decoder import Encoded, Mixture
+from mqan_training.model.heads import Alike
 from mqan_training.model.network import Network
 from mqan_training.model.pretrained import PretrainedNetwork
-from mqan_training.model.similarity import Alike
 from mqan_training.model.tie import Span
 from mqan_training.piece_batches import PieceBatch
 from mqan_training.words import WordBatch
@@ -68,7 +68,10 @@ def piece_losses(network: PretrainedNetwork, batch: PieceBatch, teacher: Bert | 
     encoded, mixture = network(batch.inputs, batch.answer_pieces, (is_word_BAC, is_word_BAQ))
     span_B, has_span_B = span_losses(encoded, batch)
     several_B, has_several_B = several_losses(mixture, encoded, batch)
-    answer_B = torch.where(has_several_B, several_B, answer_losses(mixture, batch))
+    p_BA = target_probability(mixture, batch.target_ids, batch.target_slots, batch.context_slots, batch.question_slots)
+    losses_BA = -torch.log(p_BA + _LEAST_PROBABILITY) * batch.is_step
+    own_B = losses_BA.sum(dim=1) / batch.is_step.sum(dim=1).clamp(min=1)
+    answer_B = torch.where(has_several_B, several_B, own_B)
     return {
         "answer": (Mean(answer_B.sum(), torch.tensor(len(answer_B), device=answer_B.device)),),
         "span": (Mean((span_B * has_span_B).sum(), has_span_B.sum()),),
@@ -106,10 +109,8 @@ def target_probability(
     p_v_BA = mixture.p_vocab_BAV.gather(2, ids_BA1)[..., 0] * known_BA
     is_c_BAC = target_tokens_BA[:, :, None] == context_tokens_BC[:, None, :]
     is_q_BAQ = target_tokens_BA[:, :, None] == question_tokens_BQ[:, None, :]
-    p_c_BA, p_q_BA = (
-        (mixture.p_context_BAC * is_c_BAC).sum(dim=2),
-        (mixture.p_question_BAQ * is_q_BAQ).sum(dim=2),
-    )  # (10)
+    p_c_BA = (mixture.p_context_BAC * is_c_BAC).sum(dim=2)  # (10)
+    p_q_BA = (mixture.p_question_BAQ * is_q_BAQ).sum(dim=2)
     gamma, lambda_ = mixture.gamma_BA, mixture.lambda_BA
     return gamma * p_v_BA + (1 - gamma) * (lambda_ * p_c_BA + (1 - lambda_) * p_q_BA)  # (13)
 
@@ -169,20 +170,12 @@ def _distance(vectors: Tensor, expected_UM: Tensor, which: Tensor) -> Mean:
     return Mean(((1 - cosines) * is_named).sum(), is_named.sum())
 
 
-def answer_losses(mixture: Mixture, batch: PieceBatch) -> Tensor:
-    p_BA = target_probability(mixture, batch.target_ids, batch.target_slots, batch.context_slots, batch.question_slots)
-    losses_BA = -torch.log(p_BA + _LEAST_PROBABILITY) * batch.is_step
-    return losses_BA.sum(dim=1) / batch.is_step.sum(dim=1).clamp(min=1)
-
-
 def span_losses(encoded: Encoded, batch: PieceBatch) -> tuple[Tensor, Tensor]:
     """Return the loss of first and last word of each row, [B], and which rows have one."""
     span = cast(Span, encoded.span)
     c_mask_BC = encoded.c_mask_BC & (span.allowed_B3[:, :1] > 0)
-    nulls_B2 = torch.stack([span.null_B, span.written_B], dim=1)
-    nulls_B2 = torch.where(
-        span.allowed_B3[:, 2:] > 0, nulls_B2, torch.stack([span.null_B, span.written_B * 0 + _FAR], 1)
-    )
+    nulls_B2, never_B2 = (torch.stack([span.null_B, x], dim=1) for x in (span.written_B, span.written_B * 0 + _FAR))
+    nulls_B2 = torch.where(span.allowed_B3[:, 2:] > 0, nulls_B2, never_B2)
     starts_BJ = torch.cat([nulls_B2, _kept(span.start_BQ, span.pointed_BQ), _kept(span.start_BC, c_mask_BC)], dim=1)
     nowhere_B2 = torch.full_like(nulls_B2, _FAR)
     ends_BJ = torch.cat([nowhere_B2, _kept(span.end_BQ, encoded.q_mask_BQ), _kept(span.end_BC, c_mask_BC)], dim=1)

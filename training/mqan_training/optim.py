@@ -1,15 +1,19 @@
 """Adam, learning rates that rise, stay and fall, and a moving average of the weights."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from mqan_training.errors import DivergedError
+from mqan_core.errors import MqanError
 from mqan_training.recipe import Recipe
+
+
+class DivergedError(MqanError, FloatingPointError):
+    """A loss or the gradient of a run is not finite; the message says of which step, and what to change."""
 
 
 def rate_share(
@@ -32,23 +36,13 @@ def rate_share(
 
 def make_optimizer(network: nn.Module, recipe: Recipe, of_reader: tuple[str, ...]) -> torch.optim.Optimizer:
     """Return AdamW with a rate for weights whose names begin with ``of_reader``, and one for all else."""
-    groups = []
+    groups: list[dict[str, Any]] = []
     for is_reader, rate in ((True, recipe.reader_rate), (False, recipe.decoder_rate)):
-        found = (p for name, p in network.named_parameters() if name.startswith(of_reader) == is_reader)
-        groups += decay_groups(found, recipe.weight_decay, peak_rate=rate)
+        found = [p for name, p in network.named_parameters() if name.startswith(of_reader) == is_reader]
+        for is_matrix, decay in ((True, recipe.weight_decay), (False, 0.0)):  # vectors do not decay
+            some = [p for p in found if (p.dim() > 1) == is_matrix]
+            groups.append({"params": some, "weight_decay": decay, "peak_rate": rate})
     return torch.optim.AdamW(groups, lr=0.0, betas=(0.9, 0.98), eps=recipe.epsilon, fused=True)
-
-
-def decay_groups(parameters: Iterable[nn.Parameter], weight_decay: float, **settings: float) -> list[dict[str, Any]]:
-    """Return groups of an optimiser: matrices, which decay, and vectors, which do not."""
-    matrices: list[nn.Parameter] = []
-    vectors: list[nn.Parameter] = []
-    for parameter in parameters:
-        (vectors if parameter.dim() <= 1 else matrices).append(parameter)
-    return [
-        {"params": matrices, "weight_decay": weight_decay, **settings},
-        {"params": vectors, "weight_decay": 0.0, **settings},
-    ]
 
 
 def refuse_divergence(step: int, values: Mapping[str, float | Tensor], advice: str) -> None:

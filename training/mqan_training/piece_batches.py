@@ -72,7 +72,7 @@ def reader_inputs(
 ) -> ReaderInputs:
     flat = [(row, window) for row, some in enumerate(windows) for window in some]
     size = common_shape(max(len(window.pieces) for _, window in flat), bits=3)
-    pieces, positions, segments, groups = np.zeros((4, len(flat), size), np.int64)
+    inputs = np.zeros((4, len(flat), size), np.int64)  # pieces, positions, segments, groups
     num_context = common_shape(max(len(request.slots.context) for request in requests))
     num_question = common_shape(max(len(request.slots.question) for request in requests))
     c_mask, q_mask = np.zeros((len(requests), num_context), bool), np.zeros((len(requests), num_question), bool)
@@ -81,13 +81,8 @@ def reader_inputs(
     c_counts, q_counts = np.ones_like(c_places), np.ones_like(q_places)
     pointed = np.zeros_like(q_mask)
     for n, (row, window) in enumerate(flat):
-        for target, values in (
-            (pieces, window.pieces),
-            (positions, window.positions),
-            (segments, window.segments),
-            (groups, window.groups),
-        ):
-            target[n, : len(values)] = values
+        length = len(window.pieces)
+        inputs[:, n, :length] = window.pieces, window.positions, window.segments, window.groups
         of_question = len(requests[row].slots.question)
         of_words = len(requests[row].question_tokens)
         num_before = of_words + window.labels.stop - window.labels.start
@@ -105,7 +100,7 @@ def reader_inputs(
             pointed[row, len(requests[row].question_tokens) if requests[row].choices else 0 : of_question] = True
     for row, request in enumerate(requests):
         c_mask[row, : len(request.slots.context)] = True
-    arrays = (pieces, positions, segments, groups, np.array([row for row, _ in flat]))
+    arrays = (*inputs, np.array([row for row, _ in flat]))
     rest = (c_places, q_places, c_counts, q_counts, c_mask, q_mask, pointed, allowed)
     return ReaderInputs(*(torch.from_numpy(np.ascontiguousarray(array)) for array in (*arrays, *rest)))
 
@@ -142,23 +137,14 @@ def collate_pieces(examples: Sequence[PieceExample], layout: Layout, num_generat
         right[row, labels] = example.right or -1
         outcomes[row, labels] = example.outcomes or -1
         is_twin[row] = example.is_twin and row > 0 and request.context == requests[row - 1].context
-    arrays = (
-        answer_pieces,
+    slots = (
         pad([request.slots.context for request in requests], _PAD, num_context),
         pad([request.slots.question for request in requests], _PAD, num_question),
         pad([example.slots for example in examples], NO_SLOT, num_steps),
         pad([example.ids for example in examples], num_generated, num_steps),
-        is_step,
-        starts,
-        ends,
-        right,
-        decided,
-        evidence,
-        outcomes,
-        is_twin,
-        *_alone(examples, num_question),
     )
-    return PieceBatch(inputs, *(torch.from_numpy(array) for array in arrays))
+    rest = (is_step, starts, ends, right, decided, evidence, outcomes, is_twin, *_alone(examples, num_question))
+    return PieceBatch(inputs, *map(torch.from_numpy, (answer_pieces, *slots, *rest)))
 
 
 def _alone(examples: Sequence[PieceExample], num_question: int) -> tuple[IntArray, ...]:

@@ -181,14 +181,8 @@ def parse_recipe(document: Any, where: str) -> Recipe:
     return validated(Recipe.model_validate, document, where, "recipe", tags=("pieces", "words"))
 
 
-_MOVED = {  # from what a checkpoint's recipe was called before it had `reader`
-    "encoder": "encoder",
-    "reader_dropout": "dropout",
-    "decoder": "decoder",
-    "span_weight": "span_weight",
-    "similarity_weight": "similarity_weight",
-    "evidence_weight": "evidence_weight",
-}
+# settings of a checkpoint's recipe before it had `reader`, which are there now
+_MOVED = ("encoder", "reader_dropout", "decoder", "span_weight", "similarity_weight", "evidence_weight")
 
 
 def renewed(document: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -196,5 +190,5 @@ def renewed(document: Mapping[str, Any]) -> Mapping[str, Any]:
     if "reader" in document or "sources" not in document:
         return document
     kept = {key: value for key, value in document.items() if key not in _MOVED and key != "batch_pieces"}
-    moved = {new: document[old] for old, new in _MOVED.items() if old in document}
+    moved = {name.removeprefix("reader_"): document[name] for name in _MOVED if name in document}
     return kept | {"reader": {"kind": "pieces", **moved}, "batch_size": document["batch_pieces"]}

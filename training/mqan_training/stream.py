@@ -17,9 +17,9 @@ from safetensors.torch import load, save
 from torch.utils.data import DataLoader, Dataset
 
 from mqan_core.example import Example
+from mqan_data.derived import Source
 from mqan_data.kept import KeptPools
 from mqan_data.noise import add_noise
-from mqan_data.source import Source
 from mqan_training.batch import Batch, common_shape
 from mqan_training.piece_examples import PieceExample
 from mqan_training.recipe import Recipe

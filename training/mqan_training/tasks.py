@@ -15,11 +15,11 @@ import numpy as np
 
 from mqan_core.example import Example
 from mqan_core.text.tokens import read_tokens
+from mqan_data.derived import Source
 from mqan_data.formats.dataset_file import load_dataset
 from mqan_data.formats.reading import missing_files
 from mqan_data.kept import KeptPools, data_key
 from mqan_data.mixture import OWN, ExampleSets, dataset_of, is_made, load_sources, validation_examples
-from mqan_data.source import Source
 from mqan_data.tasks import FOLDER_OF_JSON_LINES, task_named, tasks
 from mqan_training.recipe import Recipe, WordsConfig
 from mqan_training.runlog import console

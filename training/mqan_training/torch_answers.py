@@ -15,7 +15,7 @@ from mqan_core.ask.request import Request, read_request
 from mqan_core.errors import InputError
 from mqan_core.example import Example
 from mqan_core.text.layout import Layout
-from mqan_core.text.vocab import END_ID, Vocabulary
+from mqan_core.text.vocab import Vocabulary
 from mqan_data.metrics import exact_and_f1
 from mqan_training.batch import pad, sorted_batches
 from mqan_training.model.greedy import GreedyStep, LoopState, SlotBatch, greedy_trace
@@ -42,11 +42,11 @@ def answer_batch(
     encoded = network.encode(inputs)
     num_context, num_question = inputs.c_mask_BC.shape[1], inputs.q_mask_BQ.shape[1]
     slots = slot_batch(network, vocabulary, layout, requests, num_context, num_question, words_VD)
-    step = GreedyStep(network.decoder, END_ID)
+    step = GreedyStep(network.decoder)
     most = 0 if all(request.choices for request in requests) else max_answer_tokens
     first: LoopState = step(encoded, slots, step.start(encoded, most + 1))
     trace = greedy_trace(step, encoded, slots, first, most + 1)
-    pointed_BQ = first.decoder.question_pointer_BQ.float().cpu().numpy()
+    pointed_BQ = first.decoder.last.question_pointer_BQ.float().cpu().numpy()
     answers = []
     for i, request in enumerate(requests):
         copied, behind = 1 - float(trace[i, 0, TraceField.GAMMA]), len(request.question_tokens)

@@ -8,8 +8,7 @@ from torch import nn
 
 from mqan_core.text.layout import Layout
 from mqan_core.text.vocab import Vocabulary
-from mqan_training.checkpoint import ENCODER_CONFIG, Checkpoint
-from mqan_training.errors import CheckpointError
+from mqan_training.checkpoint import ENCODER_CONFIG, Checkpoint, CheckpointError
 from mqan_training.model.bert import WORD_PIECES, Bert, BertConfig, read_word_pieces
 from mqan_training.model.embeddings import load_vectors
 from mqan_training.model.network import Network

@@ -18,8 +18,7 @@ from mqan_baselines.recipes import MtDnnRecipe
 from mqan_core.text.tokens import read_tokens
 from mqan_core.text.word_pieces import BETWEEN, FIRST, UNKNOWN, WordPieces
 from mqan_training.device import moved
-from mqan_training.errors import MissingEncoderError
-from mqan_training.model.bert import encoder_folder, read_config, read_word_pieces
+from mqan_training.model.bert import MissingEncoderError, encoder_folder, read_config, read_word_pieces
 
 
 class Packed(NamedTuple):

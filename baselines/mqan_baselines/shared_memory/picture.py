@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from mqan_baselines.shared_memory.learning import load_network
 from mqan_core.text.tokens import read_tokens
-from mqan_training.figures import SETTINGS, check_format, draw_line, save_figure
+from mqan_training.curves import SETTINGS, check_format, draw_line, save_figure
 
 FloatArray = npt.NDArray[np.float32]
 

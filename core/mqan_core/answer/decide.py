@@ -41,7 +41,9 @@ def decide(
     The trace has at least one step, [steps, F], and may be longer than the answer; the masses are those of the choices
     at the first step. Where none ``may_be_none``, the likeliest of them is the answer.
     """
-    trace = _whole(trace[: max_answer_tokens + 1])
+    trace = trace[: max_answer_tokens + 1]
+    ends = (trace[:, TraceField.SLOT] < 0) & (trace[:, TraceField.PIECE] == END_ID)
+    trace = trace[: int(ends.argmax()) + 1] if ends.any() else trace
     refusal = float(trace[0, TraceField.REFUSAL])
     if request.choices:
         return _chosen(trace[0], masses, request, refusal, may_be_none)
@@ -55,11 +57,6 @@ def decide(
     instead = trace[repeats, TraceField.PROBABILITY]
     at_most = float(np.minimum(instead, 1 - instead).clip(0).min())
     return replace(answer, probability=answer.probability * at_most, truncated=True, refusal=refusal)
-
-
-def _whole(trace: Trace) -> Trace:
-    ends = (trace[:, TraceField.SLOT] < 0) & (trace[:, TraceField.PIECE] == END_ID)
-    return trace[: int(ends.argmax()) + 1] if ends.any() else trace
 
 
 def find_repeats(trace: Trace) -> slice | None:

@@ -5,7 +5,7 @@ a doubtful word between two that decide is among them. Each has the mean probabi
 """
 
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -23,24 +23,6 @@ _LEAST_SHARE: Final = 0.2  # of the sum of the best span's logits, that another 
 Floats = npt.NDArray[np.floating[Any]]
 
 
-class Evidence(Protocol):
-    def logits(self, label: int) -> Floats:
-        """Return the logit of each word deciding for a label, [C]."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Attended:
-    """How a decision divided its attention, of a model that was not taught which words decide."""
-
-    shares_C: Floats
-
-    def logits(self, label: int) -> Floats:
-        """Return the same for all labels: over 0 for a word with many times its share, [C]."""
-        shares_C = np.maximum(self.shares_C.astype(np.float64), _LEAST_ATTENTION)
-        logits_C: Floats = np.log(shares_C * len(shares_C) / _MANY_TIMES)
-        return logits_C
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class EvidenceVectors:
     """Vectors of labels and words whose product is the logit of a word of the context deciding for a label."""
@@ -49,8 +31,19 @@ class EvidenceVectors:
     words_CE: Floats
 
     def logits(self, label: int) -> Floats:
+        """Return the logit of each word deciding for a label, [C]."""
         logits_C: Floats = self.words_CE @ self.labels_LE[label]
         return logits_C
+
+
+def logits_of_attention(shares_C: Floats) -> Floats:
+    """Return logits by how a decision divided its attention, of a model that was not taught which words decide, [C].
+
+    They are over 0 for a word with many times its share.
+    """
+    held_C = np.maximum(shares_C.astype(np.float64), _LEAST_ATTENTION)
+    logits_C: Floats = np.log(held_C * len(held_C) / _MANY_TIMES)
+    return logits_C
 
 
 def find_evidence(logits_C: Floats, request: Request) -> tuple[Place, ...]:

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from mqan_core.answer.adapter import Adapter
 from mqan_core.answer.calibration import Temperatures, kind_of
 from mqan_core.answer.decide import Trace, decide
-from mqan_core.answer.evidence import Attended, Evidence, find_evidence
+from mqan_core.answer.evidence import EvidenceVectors, find_evidence, logits_of_attention
 from mqan_core.answer.explain import Pointers, Weights, explain_choice, explain_quotation, explain_words
 from mqan_core.answer.quotations import QuotationScores, quote
 from mqan_core.answer.trace import TraceField
@@ -43,7 +43,7 @@ class Decoded:
     attention_C: Weights  # how the decision between choices divided its attention over the context
     scores: QuotationScores | None = None  # of each word as the first and last of a quotation
     pointers: Sequence[Pointers] | None = None  # of each step, where the answer is to be explained
-    evidence: Evidence | None = None  # which words decide for which choice; without it those attended to
+    evidence: EvidenceVectors | None = None  # which words decide for which choice; without it those attended to
     num_windows: int = 1  # that the context was read in
     text_vector: npt.NDArray[np.float32] | None = None  # what the text is about, where an adapter asks
 
@@ -117,12 +117,12 @@ def _complete(answer: Answer, request: Request, decoded: Decoded) -> Answer:
             answer = replace(_unanswered(answer), explanation=())  # of words that are not given
     if not answer.chosen:
         return answer
-    evidence = decoded.evidence or Attended(decoded.attention_C)
-    found = {
-        choice.label: find_evidence(evidence.logits(place), request)
-        for place, choice in enumerate(request.choices)
-        if choice.label in answer.chosen
-    }
+    found = {}
+    for place, choice in enumerate(request.choices):
+        if choice.label in answer.chosen:
+            evidence, attention_C = decoded.evidence, decoded.attention_C
+            logits_C = logits_of_attention(attention_C) if evidence is None else evidence.logits(place)
+            found[choice.label] = find_evidence(logits_C, request)
     return replace(answer, choices=tuple(replace(c, evidence=found.get(c.label, ())) for c in answer.choices))
 
 

@@ -51,9 +51,6 @@ class _Quotation:
     def probability(self) -> float:
         return self.start * self.end
 
-    def overlaps(self, other: "_Quotation") -> bool:
-        return self.first <= other.last and other.first <= self.last
-
 
 def quote(answer: Answer, scores: QuotationScores, options: Options, request: Request, longest: int) -> Answer:
     """Return what options about quotations, of at most ``longest`` words, make of a decided answer."""
@@ -114,7 +111,8 @@ def _likeliest(
     kept: list[_Quotation] = []
     for quotation in sorted(candidates, key=lambda q: (-q.probability, q.first, q.last)):
         words = request.context_tokens[quotation.first : quotation.last + 1]
-        if any(c.isalnum() for t in words for c in t.key) and not any(quotation.overlaps(other) for other in kept):
+        is_apart = all(quotation.last < other.first or other.last < quotation.first for other in kept)
+        if is_apart and any(c.isalnum() for t in words for c in t.key):
             kept.append(quotation)
             yield quotation
 

@@ -1,6 +1,6 @@
 """An answer and where each of its words came from: the result type that every layer passes on unchanged."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -182,7 +182,13 @@ def compose(tokens: Sequence[AnswerToken], probability: float, truncated: bool, 
     texts = {Source.CONTEXT: context, Source.QUESTION: question}
     pieces: list[str] = []
     spans: list[AnswerSpan] = []
-    for run in _runs(tokens, texts):
+    runs: list[list[AnswerToken]] = []
+    for token in tokens:
+        if runs and _continues(runs[-1][-1], token, texts):
+            runs[-1].append(token)
+        else:
+            runs.append([token])
+    for run in runs:
         first, last = run[0], run[-1]
         if first.span is None or last.span is None:
             pieces.append(first.piece)
@@ -195,19 +201,6 @@ def compose(tokens: Sequence[AnswerToken], probability: float, truncated: bool, 
         pieces.append(opening + quotation.replace(" ", HALF_SPACE * 2) + closing)
     text = detokenize(pieces).strip()
     return Answer(text, probability, tuple(tokens), tuple(spans), truncated)
-
-
-def _runs(tokens: Sequence[AnswerToken], texts: dict[Source, str]) -> Iterator[list[AnswerToken]]:
-    run: list[AnswerToken] = []
-    for token in tokens:
-        if run and _continues(run[-1], token, texts):
-            run.append(token)
-            continue
-        if run:
-            yield run
-        run = [token]
-    if run:
-        yield run
 
 
 def _continues(left: AnswerToken, right: AnswerToken, texts: dict[Source, str]) -> bool:

@@ -92,15 +92,13 @@ def find_listed(question: str, most: int) -> Listed | None:
     """Return the labels that a question lists, 2 to ``most``, no two alike; None without them. Takes linear time."""
     for find in (partial(_in_lines, most=most), _announced, _after_mark, _yes_or_no):
         found = find(question)
-        if found is not None and 2 <= len(found.labels) <= most and _asks(question, found.place):
+        if found is None or not 2 <= len(found.labels) <= most:
+            continue
+        if has_words(question[: found.place.start]) or has_words(question[found.place.end :]):  # what is asked
             labels = [question[label.start : label.end].casefold() for label in found.labels]
             if len(set(labels)) == len(labels) and all(map(has_words, labels)):
                 return found
     return None
-
-
-def _asks(question: str, place: Span) -> bool:
-    return has_words(question[: place.start]) or has_words(question[place.end :])
 
 
 def _in_lines(question: str, most: int) -> Listed | None:

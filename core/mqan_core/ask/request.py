@@ -60,8 +60,9 @@ def read_question(
     listed = find_listed(question, MOST_CHOICES) if options.takes_labels else None
     if listed is None:
         if check is not None:
-            for choice in options.choices:
-                _check_choice(choice, check)
+            for text in (text for choice in options.choices for text in (choice.label, choice.description)):
+                if text:
+                    check("choice", text, measure(text))
         choices = sorted(options.choices, key=lambda choice: (choice.label, choice.description))
         read = _request(vocabulary, context, question, context_tokens, question_tokens, choices)
         return replace(read, options=options)
@@ -98,12 +99,6 @@ def _request(
     return Request(
         context, question, tuple(context_tokens), tuple(question_tokens), slots, tuple(choices), choice_tokens
     )
-
-
-def _check_choice(choice: Choice, check: Check) -> None:
-    check("choice", choice.label, measure(choice.label))
-    if choice.description:
-        check("choice", choice.description, measure(choice.description))
 
 
 def empty(name: str) -> InputError:

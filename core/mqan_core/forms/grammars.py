@@ -130,20 +130,15 @@ def _read_selection(text: str, columns: frozenset[str]) -> tuple[str, str]:
 def _find_conditions(folded: FoldedText, begin: int, columns: frozenset[str]) -> Iterator[FoundCondition]:
     text = folded.text
     heads = list(_find_heads(text, begin, columns))
-    if not heads or heads[0].start != begin:
+    if not heads or heads[0][0] != begin:
         raise FormError(f"After WHERE comes {shown(text[begin:])}, which is not a column of the table and an operator.")
-    ends = [head.start - len("and ") for head in heads[1:]] + [len(text)]
-    for head, end in zip(heads, ends, strict=True):
-        yield FoundCondition(head.column, head.operator[1], folded.part(head.operator.end(), end))
+    ends = [start - len("and ") for start, _, _ in heads[1:]] + [len(text)]
+    for (_, column, operator), end in zip(heads, ends, strict=True):
+        yield FoundCondition(column, operator[1], folded.part(operator.end(), end))
 
 
-class _Head(NamedTuple):
-    start: int
-    column: str
-    operator: re.Match[str]
-
-
-def _find_heads(text: str, begin: int, columns: frozenset[str]) -> Iterator[_Head]:
+def _find_heads(text: str, begin: int, columns: frozenset[str]) -> Iterator[tuple[int, str, re.Match[str]]]:
+    """Yield where conditions begin, their columns and operators."""
     operators = {found.start(): found for found in _OPERATOR.finditer(text, begin)}
     lengths = sorted({len(column) for column in columns}, reverse=True)
     free = begin  # what is before belongs to a condition already
@@ -153,7 +148,7 @@ def _find_heads(text: str, begin: int, columns: frozenset[str]) -> Iterator[_Hea
         ends = (start + length for length in lengths)
         end = next((end for end in ends if end in operators and text[start:end] in columns), None)
         if end is not None:
-            yield _Head(start, text[start:end], operators[end])
+            yield start, text[start:end], operators[end]
             free = operators[end].end()
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import islice, takewhile
 from typing import Final
 
-from mqan_core.answer.streaming import WordStream
+from mqan_core.answer.trace import WordStream
 from mqan_core.answer.types import Answer, AnswerSpan, Condition, ParsedQuery, ParsedState, ParsedValue, compose
 from mqan_core.ask.options import Options
 from mqan_core.errors import FormError, InputError

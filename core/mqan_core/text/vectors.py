@@ -66,8 +66,7 @@ class WordVectors:
         self.scales = scales
         self.ngrams = ngrams
         self._static_width = int(rows.shape[1])
-        self._ngram_means = np.zeros((rows.shape[0], ngrams.shape[1]), np.float32)  # filled as words are used
-        self._has_ngram_mean = np.zeros(rows.shape[0], np.bool_)
+        self._ngram_means: dict[int, FloatArray] = {}  # of words with a row, filled as they are used
 
     @property
     def width(self) -> int:
@@ -77,18 +76,14 @@ class WordVectors:
         """Return the vectors of lower-cased words, float32 [len(words), E], written into ``out`` if it is given."""
         vectors = np.empty((len(words), self.width), np.float32) if out is None else out
         static, ngrams = vectors[:, : self._static_width], vectors[:, self._static_width :]
-        rows = [self._vocabulary.word_row(word) for word in words]
-        at = [i for i, row in enumerate(rows) if row is not None]
-        which = np.array([row for row in rows if row is not None], np.intp)
-        for i in np.flatnonzero(~self._has_ngram_mean[which]).tolist():
-            self._ngram_means[which[i]] = self._ngram_mean(words[at[i]])
-            self._has_ngram_mean[which[i]] = True
-        static[at] = self.rows[which] * self.scales[which, None]
-        ngrams[at] = self._ngram_means[which]
-        for i, row in enumerate(rows):
-            if row is None:
-                static[i] = 0.0
-                ngrams[i] = self._ngram_mean(words[i])
+        for i, word in enumerate(words):
+            row = self._vocabulary.word_row(word)
+            mean = self._ngram_means.get(-1 if row is None else row)
+            ngrams[i] = mean = self._ngram_mean(word) if mean is None else mean
+            static[i] = 0.0
+            if row is not None:
+                self._ngram_means[row] = mean
+                static[i] = self.rows[row] * self.scales[row]
         return vectors
 
     def _ngram_mean(self, word: str) -> FloatArray:

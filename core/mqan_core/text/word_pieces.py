@@ -14,14 +14,8 @@ _LONGEST_WORD = 100  # characters; what is longer is unknown
 _REMEMBERED, _LONGEST_REMEMBERED = 50_000, 32  # words, and characters of one
 _FORMS = {"<compat>", "<wide>", "<narrow>", "<font>"}  # what Unicode says of a form that is only typography
 _IDEOGRAPHS = (
-    (0x4E00, 0x9FFF),
-    (0x3400, 0x4DBF),
-    (0x20000, 0x2A6DF),
-    (0x2A700, 0x2B73F),
-    (0x2B740, 0x2B81F),
-    (0x2B820, 0x2CEAF),
-    (0xF900, 0xFAFF),
-    (0x2F800, 0x2FA1F),
+    *((0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F), (0x2B740, 0x2B81F)),
+    *((0x2B820, 0x2CEAF), (0xF900, 0xFAFF), (0x2F800, 0x2FA1F)),
 )
 _FIRST_IDEOGRAPH = min(first for first, _ in _IDEOGRAPHS)
 

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, zip_longest
 from typing import Any, Final
 
-from mqan_data.errors import MissingFileError
-from mqan_data.files import File, malformed, read_json_lines, read_lines, read_texts, text_field
+from mqan_data.files import File, MissingFileError, malformed, read_json_lines, read_lines, read_texts, text_field
 from mqan_data.formats.dataset_file import Part
 from mqan_data.formats.records import DROPPED, TIMES, Record, entities_of, read_json_value
 from mqan_data.metrics import UNANSWERABLE, normalize

@@ -10,8 +10,7 @@ from string import Formatter
 from typing import Any
 
 from mqan_core.example import Choice, Example
-from mqan_data.errors import DatasetError, MissingFileError
-from mqan_data.files import find_file
+from mqan_data.files import DatasetError, MissingFileError, find_file
 from mqan_data.formats import dataset_file as parts
 from mqan_data.formats import decanlp, dialogues, layouts, records, rows
 from mqan_data.formats.records import DROPPED, TIMES, Record, as_text, pick, written

@@ -40,39 +40,29 @@ Split = Literal["train", "validation"]
 
 
 class MadeSource:
-    """Questions about texts of one kind, by the layouts of a split; no two draws see the same text."""
+    """Questions about texts of a kind or of a program; no two draws see the same text.
 
-    def __init__(self, kind: str, split: Split) -> None:
-        self.kind, self.split, self.name = load_kind(kind), split, f"made_{kind}"
-        self.layouts = tuple(one for one in self.kind.layouts if one.held_back == (split == "validation"))
-        if not self.layouts:
-            raise ValueError(f"kinds/{kind}.yaml has no layout for {split}; set `held_back` of some, but not of all.")
+    A split has layouts of the kind, or words and cases of the program, of its own.
+    """
 
-    def __len__(self) -> int:
-        return _ROWS_OF_LAYOUT * len(self.layouts)
-
-    def draw(self, index: int, rng: np.random.Generator) -> Example:
-        document = make_document(self.kind, self.layouts[index % len(self.layouts)], int(rng.integers(2**62)))
-        return replace(_ask(document, self.kind, rng), task=self.name, id=f"{self.split}/{index}")
-
-
-class ProgramSource:
-    """Questions about texts of a program, by the words and cases of a split; no two draws see the same text."""
-
-    def __init__(self, program: str, split: Split) -> None:
-        self._ask, self._split, self.name = PROGRAMS[program], split, f"made_{program}"
+    def __init__(self, name: str, split: Split) -> None:
+        self.split, self.name, self._program = split, f"made_{name}", PROGRAMS.get(name)
+        if self._program is None:
+            self.kind = load_kind(name)
+            self.layouts = tuple(one for one in self.kind.layouts if one.held_back == (split == "validation"))
+            if not self.layouts:
+                raise ValueError(f"kinds/{name}.yaml has no layout for {split}; set `held_back` of some, not of all.")
 
     def __len__(self) -> int:
-        return _ROWS_OF_PROGRAM
+        return _ROWS_OF_PROGRAM if self._program else _ROWS_OF_LAYOUT * len(self.layouts)
 
     def draw(self, index: int, rng: np.random.Generator) -> Example:
-        chance = Random(int(rng.integers(2**62)))  # noqa: S311 - texts, not secrets
-        asked = self._ask(chance, rng, held_back=self._split == "validation")
-        return replace(asked, task=self.name, id=f"{self._split}/{index}")
-
-
-def made_source(name: str, split: Split) -> MadeSource | ProgramSource:
-    return ProgramSource(name, split) if name in PROGRAMS else MadeSource(name, split)
+        seed = int(rng.integers(2**62))
+        if self._program is not None:
+            asked = self._program(Random(seed), rng, held_back=self.split == "validation")  # noqa: S311
+        else:
+            asked = _ask(make_document(self.kind, self.layouts[index % len(self.layouts)], seed), self.kind, rng)
+        return replace(asked, task=self.name, id=f"{self.split}/{index}")
 
 
 def made_sources(split: Split) -> list[MadeSource]:

@@ -6,7 +6,7 @@ REST sends them as JSON, gRPC as messages with the same fields; formats and tool
 from collections.abc import Sequence
 from typing import Any
 
-from mqan_core.answer.streaming import StreamedWord
+from mqan_core.answer.trace import StreamedWord
 from mqan_core.answer.types import (
     Answer,
     AnswerSpan,

@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mqan_core.answer.streaming import StreamedWord, WordStream
+from mqan_core.answer.trace import StreamedWord, WordStream
 from mqan_core.answer.types import Answer, AnswerToken
 from mqan_core.bundle import Bundle, read_verified
 from mqan_core.errors import BundleError
 from mqan_core.forms.parsed import parse_answer
 from mqan_core.manifest import MODEL_CARD
 from mqan_core.text.layout import count_read
-from mqan_runtime.rows import SAMPLE, ReadRequest
+from mqan_runtime.steps import SAMPLE, ReadRequest
 from mqan_serving.contract.errors import ServingError, refuse
 from mqan_serving.contract.model import LimitsDocument, Model, ScoreDocument
 from mqan_serving.contract.questions import ParseName, Question

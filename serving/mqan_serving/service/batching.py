@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from mqan_core.answer.types import Answer
 from mqan_core.errors import EngineFailedError
-from mqan_runtime.rows import ReadRequest
+from mqan_runtime.steps import ReadRequest
 from mqan_serving.contract.errors import ServingError
 from mqan_serving.service.admission import Pace
 from mqan_serving.service.health import Watch

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mqan_core.answer.types import Answer, AnswerToken
-from mqan_runtime.rows import ReadRequest
+from mqan_runtime.steps import ReadRequest
 from mqan_serving.service.timeline import Timeline
 
 _S_PER_PIECE = 5e-4  # by which a turn comes later: some three times what it takes to read on a CPU

@@ -16,8 +16,9 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn import functional
 
+from mqan_core.errors import MqanError
 from mqan_core.text.word_pieces import WordPieces
-from mqan_training.errors import MissingEncoderError, MissingVectorsError
+from mqan_training.model.embeddings import MissingVectorsError
 
 WORD_PIECES: Final = "vocab.txt"  # of an encoder's folder, a piece a line
 
@@ -38,6 +39,10 @@ _EMBEDDINGS = {
     "norm.weight": "LayerNorm.weight",
     "norm.bias": "LayerNorm.bias",
 }
+
+
+class MissingEncoderError(MqanError):
+    """A folder holds no pretrained transformer of BERT's layout; the message says what is missing."""
 
 
 class BertConfig(BaseModel):

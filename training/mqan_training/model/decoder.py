@@ -1,7 +1,7 @@
 """The decoder of MQAN: answer attention, LSTM and multi-pointer-generator (section 3 of McCann et al. 2018).
 
 ``Decoder.forward`` (teacher forcing) and ``Decoder.step`` (greedy decoding) are one function. Over a pretrained reader
-it is ``TiedDecoder`` (``tied_decoder.py``), which adds terms of its own: the *ties* here, None in the paper's decoder.
+it is tied to that (``tie.py``), which adds terms: the *ties* here, None in the paper's decoder.
 
 Shape letters: B batch, C context length, Q question length, J length of what the decoder attends to (C; C + Q where
 both are one sequence), A answer length, K steps there is room for, D width, E vector width, H heads, W head width,
@@ -13,12 +13,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from mqan_training.model.heads import Alike
 from mqan_training.model.layers import DecoderLayer, masked_softmax, reset_lstm, sinusoidal_positions
-from mqan_training.model.similarity import Alike
-from mqan_training.model.tie import Span
+from mqan_training.model.tie import IsWord, Span, Tie, generate, switch, ties_of
 from mqan_training.recipe import ModelConfig
-
-IsWord = tuple[Tensor, Tensor]  # bool, which words of context and question the previous word is
 
 
 class Recurrence(NamedTuple):
@@ -66,14 +64,8 @@ class Mixture(NamedTuple):
 
 
 class DecoderState(NamedTuple):
-    """What one decoding step leaves for the next: a ``Recurrence``, and the answer's keys and values by layer."""
-
-    h_BD: Tensor
-    cell_BD: Tensor
-    c_tilde_BD: Tensor
-    pointer_BC: Tensor
-    question_pointer_BQ: Tensor
-    keys_BHKW: tuple[Tensor, ...]
+    last: Recurrence
+    keys_BHKW: tuple[Tensor, ...]  # of the answer, by layer
     values_BHKW: tuple[Tensor, ...]
 
 
@@ -81,9 +73,8 @@ class Decoder(nn.Module):
     """Answer representations, decoder attention, LSTM and multi-pointer-generator (section 3)."""
 
     positions: Tensor
-    refuses = False  # whether the generator's second piece is a refusal
 
-    def __init__(self, config: ModelConfig, vector_width: int, num_generated: int) -> None:
+    def __init__(self, config: ModelConfig, vector_width: int, num_generated: int, *, is_tied: bool = False) -> None:
         super().__init__()
         width = config.width
         self.config = config
@@ -104,7 +95,7 @@ class Decoder(nn.Module):
         self.gamma = nn.Linear(3 * width, 1)  # W_pv
         if config.question_pointer:
             self.lambda_ = nn.Linear(3 * width, 1)  # W_cq
-        self._add_parts(width)
+        self.tie = Tie(width) if is_tied else None  # then the generator's second piece is a refusal
         self.dropout = nn.Dropout(config.dropout)
         reset_lstm(self.lstm)
         for module in self.children():
@@ -140,7 +131,7 @@ class Decoder(nn.Module):
         a_self_BAD = self.norm(a_BAD)
         constants = self._constants(encoded)
         first = self.first_recurrence(encoded)
-        before, step = self._recur(a_self_BAD[:, 0], first, encoded, reads, self._ties(constants))
+        before, step = self._recur(a_self_BAD[:, 0], first, encoded, reads, ties_of(constants))
         steps = [step]
         for t in range(1, num_steps):
             words = None if is_word is None else (is_word[0][:, t], is_word[1][:, t])
@@ -159,13 +150,13 @@ class Decoder(nn.Module):
         constants: Any,
     ) -> tuple[Recurrence, tuple[Tensor, ...]]:
         """Take a step after the first under teacher forcing; return what it leaves, and what ``_mix`` needs of it."""
-        return self._recur(a_self_BD, before, encoded, reads, self._ties(constants, before, is_word))
+        return self._recur(a_self_BD, before, encoded, reads, ties_of(constants, before[3:], is_word))
 
     def initial_state(self, encoded: Encoded, capacity: int) -> DecoderState:
         before, config = self.first_recurrence(encoded), self.config
         empty_BHKW = before[0].new_zeros(before[0].shape[0], config.num_heads, capacity, config.head_width)
         caches = (empty_BHKW,) * config.num_layers
-        return DecoderState(*before, caches, caches)
+        return DecoderState(before, caches, caches)
 
     def step(
         self,
@@ -193,10 +184,9 @@ class Decoder(nn.Module):
             all_keys.append(keys_BHKW)
             all_values.append(values_BHKW)
         a_self_BD = self.norm(a_BTD.squeeze(1))
-        before = Recurrence(*state[: len(Recurrence._fields)])  # type: ignore[arg-type]
-        ties = self._ties(self._constants(encoded), before, is_word, position_B)
-        after, read = self._recur(a_self_BD, before, encoded, reads, ties)
-        return self._mix(a_self_BD, encoded, *read), DecoderState(*after, tuple(all_keys), tuple(all_values))
+        ties = ties_of(self._constants(encoded), state.last[3:], is_word, position_B)
+        after, read = self._recur(a_self_BD, state.last, encoded, reads, ties)
+        return self._mix(a_self_BD, encoded, *read), DecoderState(after, tuple(all_keys), tuple(all_values))
 
     def first_recurrence(self, encoded: Encoded) -> Recurrence:
         """Return h_0, the cell, and zeros: the context state and the pointers before the first step."""
@@ -204,11 +194,19 @@ class Decoder(nn.Module):
         zeros_BD = torch.zeros_like(c_fin[:, 0])
         nowhere_BC = torch.zeros_like(encoded.c_mask_BC, dtype=c_fin.dtype)
         rest = zeros_BD, nowhere_BC, torch.zeros_like(encoded.q_mask_BQ, dtype=c_fin.dtype)
-        summary_BD = self._summary(encoded, c_fin)
-        if summary_BD is None:
+        if encoded.span is not None:
+            summary_BD = encoded.span.first_BD.float()
+        elif self.config.decoder_start == "zeros":
             return Recurrence(zeros_BD, zeros_BD, *rest)
+        else:
+            mask_B1C = encoded.c_mask_BC[:, None].to(c_fin.dtype)
+            # a product: onnxruntime sums along C in an order that depends on the number of rows
+            summary_BD = torch.bmm(mask_B1C, c_fin)[:, 0] / mask_B1C.sum(dim=2)
         start_BD = self.start_norm(summary_BD)
         return Recurrence(torch.tanh(start_BD), start_BD, *rest)
+
+    def _constants(self, encoded: Encoded) -> Any:
+        return self.tie and self.tie.constants(encoded.span, encoded.c_mask_BC, encoded.q_mask_BQ)
 
     def _reads(self, encoded: Encoded) -> tuple[Tensor, Tensor]:
         fin_BJD = self.attended((encoded.c_fin_BCD, encoded.q_fin_BQD))
@@ -226,7 +224,8 @@ class Decoder(nn.Module):
         scores_BQ = torch.zeros_like(encoded.q_mask_BQ, dtype=scores_BJ.dtype)
         if config.question_pointer:
             scores_BQ = (encoded.q_fin_BQD @ self.question_query(h_BD)[:, :, None]).squeeze(2)
-        scores_BJ, scores_BQ = self._tied_scores(scores_BJ, scores_BQ, h_BD, ties)
+        if self.tie is not None:
+            scores_BJ, scores_BQ = self.tie.scores(scores_BJ, scores_BQ, h_BD, ties)
         alpha_BJ = alpha_c_BC = masked_softmax(scores_BJ, mask_BJ)  # (8)
         if not config.coattention:  # the question's part is read, but only words of the context are copied
             alpha_c_BC = masked_softmax(scores_BJ[:, : encoded.c_mask_BC.shape[1]], encoded.c_mask_BC)
@@ -236,13 +235,17 @@ class Decoder(nn.Module):
             nowhere_BQ = torch.zeros_like(encoded.q_mask_BQ, dtype=alpha_c_BC.dtype)
             after = Recurrence(h_BD, cell_BD, c_tilde_BD, alpha_c_BC, nowhere_BQ)
             return after, (h_BD, c_tilde_BD, alpha_c_BC, nowhere_BQ, torch.ones_like(h_BD[:, 0]))
-        alpha_q_BQ = masked_softmax(scores_BQ, self._pointed(encoded))
+        pointed_BQ = encoded.q_mask_BQ if encoded.span is None else encoded.span.pointed_BQ
+        alpha_q_BQ = masked_softmax(scores_BQ, pointed_BQ)
         q_read_BD = (alpha_q_BQ[:, None, :].to(encoded.q_fin_BQD.dtype) @ encoded.q_fin_BQD).squeeze(1)
         q_tilde_BD = torch.tanh(self.question_state(self.dropout(torch.cat([q_read_BD, h_BD], dim=-1))))
         logit_B = self.lambda_(torch.cat([q_tilde_BD, h_BD, a_self_BD], dim=-1)).float().squeeze(-1)
-        lambda_B = self._switch(logit_B, encoded, ties)  # (12)
-        after = Recurrence(h_BD, cell_BD, c_tilde_BD, *self._pointers(alpha_c_BC, alpha_q_BQ, lambda_B))
-        return after, (h_BD, c_tilde_BD, alpha_c_BC, alpha_q_BQ, lambda_B, *self._terms(h_BD, ties))
+        lambda_B = torch.sigmoid(logit_B) if self.tie is None else switch(logit_B, ties)  # (12)
+        read_of = h_BD, c_tilde_BD, alpha_c_BC, alpha_q_BQ, lambda_B
+        if self.tie is None:
+            return Recurrence(h_BD, cell_BD, c_tilde_BD, alpha_c_BC, alpha_q_BQ), read_of
+        pointers = lambda_B[:, None] * alpha_c_BC, (1 - lambda_B[:, None]) * alpha_q_BQ
+        return Recurrence(h_BD, cell_BD, c_tilde_BD, *pointers), (*read_of, *self.tie.terms(h_BD, ties))
 
     def _mix(
         self,
@@ -259,47 +262,8 @@ class Decoder(nn.Module):
         logits_BAV = self.generator(self.dropout(c_tilde_BAD)).float()
         read_c = torch.cat([c_tilde_BAD, h_BAD, a_self_BAD], dim=-1)
         gamma_BA = self.gamma(read_c).float().squeeze(-1)
-        p_vocab_BAV, gamma_BA = self._generated(logits_BAV, gamma_BA, encoded, *terms)
+        if encoded.span is None:
+            p_vocab_BAV, gamma_BA = torch.softmax(logits_BAV, dim=-1), gamma_BA.sigmoid()
+        else:
+            p_vocab_BAV, gamma_BA = generate(logits_BAV, gamma_BA, encoded.span.allowed_B3, *terms)
         return Mixture(p_vocab_BAV, alpha_c_BAC, alpha_q_BAQ, gamma_BA, lambda_BA)
-
-    # What TiedDecoder does otherwise.
-
-    def _add_parts(self, width: int) -> None: ...
-
-    def _summary(self, encoded: Encoded, c_fin: Tensor) -> Tensor | None:
-        if self.config.decoder_start == "zeros":
-            return None
-        mask_B1C = encoded.c_mask_BC[:, None].to(c_fin.dtype)
-        # a product: onnxruntime sums along C in an order that depends on the number of rows
-        sum_BD = torch.bmm(mask_B1C, c_fin)[:, 0]
-        return sum_BD / mask_B1C.sum(dim=2)
-
-    def _constants(self, encoded: Encoded) -> Any: ...
-
-    def _ties(
-        self,
-        constants: Any,
-        before: Recurrence | None = None,
-        is_word: IsWord | None = None,
-        position_B: Tensor | None = None,
-    ) -> Any: ...
-
-    def _tied_scores(self, scores_BJ: Tensor, scores_BQ: Tensor, h_BD: Tensor, ties: Any) -> tuple[Tensor, Tensor]:
-        return scores_BJ, scores_BQ
-
-    def _pointed(self, encoded: Encoded) -> Tensor:
-        return encoded.q_mask_BQ
-
-    def _switch(self, logit_B: Tensor, encoded: Encoded, ties: Any) -> Tensor:
-        return torch.sigmoid(logit_B)
-
-    def _pointers(self, alpha_c_BC: Tensor, alpha_q_BQ: Tensor, lambda_B: Tensor) -> tuple[Tensor, Tensor]:
-        return alpha_c_BC, alpha_q_BQ
-
-    def _terms(self, h_BD: Tensor, ties: Any) -> tuple[Tensor, ...]:
-        return ()
-
-    def _generated(
-        self, logits_BAV: Tensor, gamma_BA: Tensor, encoded: Encoded, *terms: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        return torch.softmax(logits_BAV, dim=-1), gamma_BA.sigmoid()

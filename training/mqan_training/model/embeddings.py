@@ -17,14 +17,18 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 from torch import Tensor, nn
 
+from mqan_core.errors import MqanError
 from mqan_core.example import Example
 from mqan_core.text.tokens import read_tokens
 from mqan_core.text.vectors import FloatArray, Int8Array, ngram_buckets, quantize_rows
-from mqan_training.errors import MissingVectorsError
 
 Int64Array = npt.NDArray[np.int64]
 
 _MEAN_NORM = 5.0  # rows are scaled to this mean norm, about that of GloVe
+
+
+class MissingVectorsError(MqanError, FileNotFoundError):
+    """Word vectors, or the encoder to make them with, are not in the file named; the message says how to get them."""
 
 
 @dataclass(frozen=True, slots=True)

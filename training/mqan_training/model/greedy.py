@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from mqan_core.answer.trace import NUM_PLAIN_FIELDS, TraceField
-from mqan_core.text.vocab import REFUSAL_ID
+from mqan_core.text.vocab import END_ID, REFUSAL_ID
 from mqan_training.model.decoder import Decoder, DecoderState, Encoded
 
 
@@ -49,11 +49,10 @@ class GreedyStep(nn.Module):
     equation 13 over the union of the three sources.
     """
 
-    def __init__(self, decoder: Decoder, end_id: int) -> None:
+    def __init__(self, decoder: Decoder) -> None:
         super().__init__()
         self.decoder = decoder
-        self.end_id = end_id
-        self.refuses = decoder.refuses
+        self.refuses = decoder.tie is not None
 
     def start(self, encoded: Encoded, capacity: int) -> LoopState:
         batch = encoded.c_fin_BCD.shape[0]
@@ -109,7 +108,7 @@ class GreedyStep(nn.Module):
         slot_input_B1D = request.slot_inputs_BUD.gather(1, slot_B1[:, :, None].expand(-1, -1, width))
         piece_input_BD = self.piece_inputs(request, piece_B1.squeeze(1))
         input_BD = torch.where(is_slot_B1, slot_input_B1D.squeeze(1), piece_input_BD)
-        ended_B = (~is_slot_B1 & (piece_B1 == self.end_id)).squeeze(1)
+        ended_B = (~is_slot_B1 & (piece_B1 == END_ID)).squeeze(1)
         if self.refuses:
             ended_B = ended_B | (~is_slot_B1 & (piece_B1 == REFUSAL_ID)).squeeze(1)
         position_B, finished_B = state.position_B + 1, state.finished_B | ended_B

@@ -24,7 +24,7 @@ from mqan_core.answer.trace import attribute
 from mqan_core.answer.types import Answer
 from mqan_core.ask.request import Request
 from mqan_core.text.tokens import word_of
-from mqan_core.text.vocab import END_ID, Vocabulary
+from mqan_core.text.vocab import Vocabulary
 from mqan_training.batch import pad
 from mqan_training.model.decoder import Decoder, Encoded, Mixture
 from mqan_training.model.embeddings import Embedder, StaticVectors
@@ -76,7 +76,7 @@ class Network(nn.Module):
         was_training = self.training
         self.eval()
         device = self.mqan.decoder.start.device
-        step = GreedyStep(self.mqan.decoder, END_ID)
+        step = GreedyStep(self.mqan.decoder)
         encoded, slots = self.encode_requests(requests, device)
         # one step more than tokens, for the end
         state = step.start(encoded, max_answer_tokens + 1)

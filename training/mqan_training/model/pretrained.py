@@ -6,7 +6,7 @@
   States, projected, are C_fin and Q_fin; there is nothing else between the reader and the decoder.
 - The reader scores each word as first and last of the answer (``span``), with a loss of its own, and [CLS] as the
   answer not being there. The decoder is tied to these scores (``tie.py``).
-- A choice scores higher the more its vector is like the text's (``similarity.py``).
+- A choice scores higher the more its vector is like the text's (``heads.py``).
 
 Shape letters: N windows, S pieces of a window, B requests, C context length, Q question length (the separators of the
 choices included), A answer length, P pieces of a word, M width of the reader, D width of the decoder.
@@ -20,11 +20,9 @@ from torch.nn import functional
 
 from mqan_core.text.layout import SHARED
 from mqan_training.model.bert import Bert
-from mqan_training.model.decoder import Encoded, Mixture
-from mqan_training.model.evidence import Evidence
-from mqan_training.model.similarity import Alike, Similarity, are_choices, mean_of_text
+from mqan_training.model.decoder import Decoder, Encoded, Mixture
+from mqan_training.model.heads import Alike, Evidence, Similarity, are_choices, mean_of_text
 from mqan_training.model.tie import Span
-from mqan_training.model.tied_decoder import TiedDecoder
 from mqan_training.recipe import ModelConfig
 
 
@@ -76,7 +74,7 @@ class PretrainedNetwork(nn.Module):
         self.summary = nn.Linear(width, config.width)
         self.span = nn.Linear(width, 2)  # scores of the first and the last word
         self.null = nn.Linear(width, 2)  # of [CLS]: the answer is not there, or is not one quotation
-        self.decoder = TiedDecoder(config, width, num_generated)
+        self.decoder = Decoder(config, width, num_generated, is_tied=True)
         for linear in (self.span, self.null):
             nn.init.normal_(linear.weight, std=0.02)
             nn.init.zeros_(linear.bias)
