@@ -18,7 +18,7 @@ from mqan_training.model.bert import WORD_PIECES, Bert, BertConfig
 from mqan_training.model.pretrained import PretrainedNetwork
 from mqan_training.optim import make_optimizer
 from mqan_training.recipe import DecoderConfig, PiecesConfig, Recipe
-from mqan_training.trained import Trained
+from mqan_training.start import Trained
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 WORDS = "the old harbour was closed in 1923 because storms had torn its walls ada wrote notes who when yes no".split()  # noqa: SIM905

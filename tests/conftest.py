@@ -33,7 +33,7 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from mqan_export.parity import Parity
     from mqan_training.model.network import Network
-    from mqan_training.trained import Trained
+    from mqan_training.start import Trained
 
 
 # What a test finds shall not depend on how fast the machine is.
@@ -280,7 +280,7 @@ def small_trained(small_checkpoint: Path) -> "Trained":
     """The network of the bundle, with the weights that the bundle has rounded."""
     from mqan_export.bundle import round_network
     from mqan_training.checkpoint import load_checkpoint
-    from mqan_training.trained import load_trained
+    from mqan_training.start import load_trained
 
     trained = load_trained(load_checkpoint(small_checkpoint))
     round_network(trained.network)

@@ -150,9 +150,8 @@ def _read_file(folder: Path, name: str, max_bytes: int) -> bytes:
             if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
                 raise BundleError(f"bundle {folder}: {name} is not a plain file of its own (links are refused)")
             if status.st_size > max_bytes:
-                raise BundleError(
-                    f"bundle {folder}: {name} has {status.st_size} bytes, at most {max_bytes} are allowed"
-                )
+                message = f"bundle {folder}: {name} has {status.st_size} bytes, at most {max_bytes} are allowed"
+                raise BundleError(message)
             return file.read(max_bytes + 1)
     except OSError as error:
         hint = "; a bundle without it is incomplete" if name == MANIFEST else ""

@@ -90,15 +90,16 @@ def add_noise(example: Example, rng: np.random.Generator) -> Example:
     question = _noisy_question(example, rng) if where > 0.5 else example.question
     if where > 0.75 or example.task in _LETTERS_MATTER:
         return replace(example, question=question)
-    quoted, listed = _quotations(example), _listed(example)
+    quoted = _quotations(example)
+    listed = [] if 0 in quoted else _listed(example)
     kept = frozenset() if example.choices or example.answer_start is not None else _words_of(example.answers)
-    text = _Text(example.context, [*quoted, *listed], kept, list(example.evidence or ()))
+    text = _Text(example.context, [*quoted.values(), *listed], kept, list(example.evidence or ()))
     kinds = list(_KINDS if example.task not in _SPELLING_MATTERS else _HARMLESS)
     for place in rng.permutation(len(kinds))[: int(rng.choice((1, 1, 2, 3)))]:
         kinds[place](text, rng)
     answers = list(example.answers)
     start = example.answer_start
-    for number, (first, last) in zip(_quoted(example), text.spans[: len(quoted)], strict=True):
+    for number, (first, last) in zip(quoted, text.spans[: len(quoted)], strict=True):
         answers[number] = text.value[first:last]
         start = first if number == 0 and start is not None else start
     if listed:
@@ -109,24 +110,9 @@ def add_noise(example: Example, rng: np.random.Generator) -> Example:
     )
 
 
-def _quoted(example: Example) -> list[int]:
-    """Return which answers are quotations of the text: those that stand there as words of their own."""
-    if example.choices:
-        return []
-    if example.answer_start is not None:
-        return [number for number, answer in enumerate(example.answers) if answer and answer in example.context]
-    if any(answer.lower() in example.question.lower() for answer in example.answers):
-        return []  # one of the choices that the question names
-    return [
-        number
-        for number, answer in enumerate(example.answers)
-        if answer.lower() not in _WORDS and _alone(answer).search(example.context)
-    ]
-
-
 def _listed(example: Example) -> list[tuple[int, int]]:
     """Return where each value of an answer that is a list stands; nothing for any other answer."""
-    if example.choices or 0 in _quoted(example) or not example.answers:
+    if example.choices or not example.answers:
         return []
     answer = example.answers[0]
     values = answer.split(_LIST_COMMA)
@@ -136,17 +122,24 @@ def _listed(example: Example) -> list[tuple[int, int]]:
     return [] if -1 in starts else [(s, s + len(value)) for s, value in zip(starts, values, strict=True)]
 
 
-def _quotations(example: Example) -> list[tuple[int, int]]:
-    """Return where each answer that is a quotation stands: nearest to where the first is known to."""
-    spans = []
-    known = example.answer_start
-    for number in _quoted(example):
-        answer = example.answers[number]
-        start = known if known is not None and number == 0 else _first(answer, example.context)
-        if known is not None and number:
-            before, behind = example.context.rfind(answer, 0, known + len(answer)), example.context.find(answer, known)
-            start = min((place for place in (before, behind) if place >= 0), key=lambda place: abs(place - known))
-        spans.append((start, start + len(answer)))
+def _quotations(example: Example) -> dict[int, tuple[int, int]]:
+    """Return where answers that are quotations of the text stand, by number: nearest to where the first is known to."""
+    context, known = example.context, example.answer_start
+    is_named = any(answer.lower() in example.question.lower() for answer in example.answers)
+    if example.choices or (known is None and is_named):  # one of the choices that the question names
+        return {}
+    spans = {}
+    for number, answer in enumerate(example.answers):
+        if known is None:
+            found = None if answer.lower() in _WORDS else _alone(answer).search(context)
+            starts = [found.start()] if found else []
+        elif number == 0:
+            starts = [known] if answer and answer in context else []
+        else:
+            places = context.rfind(answer, 0, known + len(answer)), context.find(answer, known)
+            starts = sorted((place for place in places if answer and place >= 0), key=lambda p, to=known: abs(p - to))
+        if starts:
+            spans[number] = (starts[0], starts[0] + len(answer))
     return spans
 
 

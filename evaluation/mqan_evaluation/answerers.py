@@ -22,8 +22,8 @@ from mqan_runtime.steps import ReadRequest
 from mqan_training.checkpoint import load_checkpoint
 from mqan_training.model.network import Network
 from mqan_training.recipe import WordsConfig
+from mqan_training.start import Trained, load_network, load_trained
 from mqan_training.torch_answers import answer_batch
-from mqan_training.trained import Trained, load_network, load_trained
 
 _ROWS: Final = 16  # of a batch
 _CHARACTERS: Final = 24_000  # rows times the longest text and its choices, so that long texts come in small batches
@@ -136,7 +136,7 @@ class TorchAnswerer(Answerer):
         trained, most = self.trained, self._max_answer_tokens
         if isinstance(trained, Network):
             return trained.greedy_answers(requests, most)
-        return answer_batch(trained.network, trained.vocabulary, trained.layout, requests, most)
+        return answer_batch(trained, requests, most)
 
     def _read(self, example: Example) -> Request:
         trained, asked = self.trained, (self.trained.vocabulary, example.context, example.question)

@@ -40,10 +40,9 @@ from mqan_training.model.greedy import GreedyStep
 from mqan_training.model.heads import EVIDENCE_WIDTH
 from mqan_training.model.network import Network
 from mqan_training.model.pretrained import PretrainedNetwork
-from mqan_training.piece_batches import word_ids
 from mqan_training.recipe import PiecesConfig, Recipe
-from mqan_training.torch_answers import answer_batch
-from mqan_training.trained import Trained, load_network, load_trained
+from mqan_training.start import Trained, load_network, load_trained
+from mqan_training.torch_answers import answer_batch, generator_inputs
 
 MOST_BYTES: Final = 60 * 10**6  # of all files of a reader of word pieces
 FLOAT32: Final = m.Graphs("float32", "reader-float32.onnx", "decoder_step-float32.onnx")
@@ -75,19 +74,16 @@ class PiecesModel:
         network, layout, vocabulary = self.trained.network, self.trained.layout, self.trained.vocabulary
         save_graph(folder / m.EMBEDDINGS, trace_embeddings(round_network(network)))
         with torch.no_grad():
-            pieces = torch.from_numpy(word_ids(layout.word_pieces, vocabulary.pieces))
-            generator_inputs = network.decoder.project(network.word_vectors(pieces))
+            words_VD = generator_inputs(self.trained)
         save_graph(folder / FLOAT32.reader, trace_pieces(PiecesGraph(network)))
-        step = TableStep(network.decoder, generator_inputs)
+        step = TableStep(network.decoder, words_VD)
         save_graph(folder / FLOAT32.decoder_step, trace_step(step))
         self._generator_inputs = step.inputs.whole()
         lists = {"pieces": vocabulary.pieces[NUM_SPECIAL:], "word_pieces": layout.word_pieces.pieces}
         (folder / m.VOCABULARY).write_text(json.dumps(lists, ensure_ascii=False), encoding="utf-8")
 
     def answer(self, requests: Sequence[Request], limit: int) -> list[Answer]:
-        trained = self.trained
-        given = (trained.network, trained.vocabulary, trained.layout, requests, limit)
-        return answer_batch(*given, self._generator_inputs)
+        return answer_batch(self.trained, requests, limit, self._generator_inputs)
 
     def quantise(self, folder: Path, exact: Engine, examples: Sequence[Example]) -> None:
         """Write the graphs with 8-bit products, scaled by what the bundle in float32 reads of examples."""
@@ -140,14 +136,9 @@ def export_bundle(
     """Write a bundle and check that it computes what the checkpoint does; the manifest is written only if it does.
 
     What the folder has of an earlier bundle is replaced. 8-bit products take their scales from the examples, with which
-    parity is checked, too.
-
-    Raises:
-        ParityError: the graphs and torch disagree, or those with 8-bit products where torch is sure; the bundle is
-            left without a manifest.
-        ValueError: the bundle is larger than one may be, or no example can be read; or, before anything is written,
-            there are no examples, or the network is an ablation of the paper's table 2.
-        BundleError: the name or the version cannot be those of a bundle; nothing is written.
+    parity is checked, too. After a ParityError, or a ValueError for a bundle that is too large or examples of which
+    none can be read, it is left without a manifest. Nothing is written without examples, of an ablation of the paper's
+    table 2 (ValueError), or with a name or version that no bundle may have (BundleError).
     """
     m.check_names(name, version)
     if not examples:

@@ -34,9 +34,7 @@ _LAYER_PRODUCTS = (
 def start_from_bundle(folder: Path) -> Start:
     """Return what a run needs to go on from a bundle with a pretrained reader: float32 weights and generator pieces.
 
-    Raises:
-        BundleError: the folder holds no such bundle, a file is not what the manifest says, or the graphs are not those
-            of this version.
+    BundleError: there is no such bundle, a file is not what the manifest says, or graphs are not of this version.
     """
     bundle = open_bundle(folder)
     if bundle.manifest.reader != "pieces":

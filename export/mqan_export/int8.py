@@ -34,7 +34,7 @@ from mqan_runtime.engine import Engine
 from mqan_runtime.graphs import PIECES_INPUTS
 from mqan_runtime.readers import padded_windows
 from mqan_training.model.pretrained import PretrainedNetwork
-from mqan_training.trained import Trained
+from mqan_training.start import Trained
 
 _BALANCE = 0.75  # how much of a feature's width the scales take; the weights get it
 _APART: Final[Mapping[str, int]] = {"outer": 2}  # last name of a product -> inputs that stay in float32
@@ -82,10 +82,8 @@ class BalancedLinear(nn.Module):
 def quantise_reader(trained: Trained, examples: Sequence[Example]) -> onnx.ModelProto:
     """Return the graph of a reader with 8-bit products, with onnxruntime's own operators for them.
 
-    Scales are measured on the first windows of examples, evenly chosen where there are many.
-
-    Raises:
-        ValueError: none of the examples can be read.
+    Scales are measured on the first windows of examples, evenly chosen where there are many; ValueError: none can be
+    read.
     """
     windows = _first_windows(trained, examples)
     graph = PiecesGraph(trained.network)
@@ -99,9 +97,6 @@ def quantise_step(
     """Return the graph of the decoding step with 8-bit products.
 
     Scales are measured on the steps in which the engine, in float32, answers examples, evenly chosen where many.
-
-    Raises:
-        ValueError: none of the examples can be read.
     """
     model = trace_step(TableStep(network.decoder, generator_inputs, is_compact=False))
     return _quantised(model, list(_steps(engine, _some(examples))))

@@ -75,10 +75,8 @@ class Parity:
 def check_parity(reference: Reference, engine: Engine, examples: Sequence[Example]) -> tuple[Parity, list[Answer]]:
     """Compare a network with a bundle opened in float32 on the CPU; return torch's answers to what can be read, too.
 
-    Raises:
-        ParityError: a probability or mass differs by more than 1e-4 from torch's, or an answer by a word or its
-            place that was no less likely, or more answers by such than ``most_ties``.
-        ValueError: no example can be read.
+    ParityError: a probability or mass differs by more than 1e-4 from torch's, or an answer by a word or place that was
+    less likely, or more of them than ``most_ties`` by such that were not.
     """
     read = readable(engine, examples)
     if not read:
@@ -110,11 +108,8 @@ def agreement(report: Parity, expected: Sequence[Answer], int8_engine: Engine, e
     """Return a report with how far 8-bit products agree.
 
     Of all answers this depends on how sure the model is, so what is enough is for the report's reader to judge. Only
-    those that torch is sure of have to agree.
-
-    Raises:
-        ParityError: a number is not finite, or fewer than 85 % of the answers to which torch gives 0.6 or more are
-            torch's. (One always may differ.)
+    those that torch is sure of have to agree. ParityError: a number is not finite, or fewer than 85 % of the answers to
+    which torch gives 0.6 or more are torch's. (One always may differ.)
     """
     limit = _limit(int8_engine)
     found: list[Answer] = []
@@ -173,7 +168,7 @@ def answer_difference(left: Answer, right: Answer) -> float | None:
     differences = [left.probability - right.probability, left.refusal - right.refusal]
     for a, b in zip(left.tokens, right.tokens, strict=True):
         differences.append(a.probability - b.probability)
-        differences += [_mass(a, source) - _mass(b, source) for source in Source]
+        differences += [getattr(a.masses, source) - getattr(b.masses, source) for source in Source]
     by_label = (sorted(answer.choices, key=lambda choice: choice.label) for answer in (left, right))
     return largest((*differences, *(a.probability - b.probability for a, b in zip(*by_label, strict=True))))
 
@@ -267,13 +262,8 @@ def _is_tie_of_places(left: AnswerToken, right: AnswerToken) -> bool:
     """
     if left.source is right.source:
         return left.text == right.text
-    masses = [_mass(token, source) for token in (left, right) for source in (left.source, right.source)]
+    masses: list[float] = [getattr(a.masses, source) for a in (left, right) for source in (left.source, right.source)]
     return min(masses) >= left.probability / 3 - MAX_DIFFERENCE
-
-
-def _mass(token: AnswerToken, source: Source) -> float:
-    mass: float = getattr(token.masses, source.value)
-    return mass
 
 
 def _encoder_difference(network: Network, engine: Engine, requests: Sequence[Request]) -> float:

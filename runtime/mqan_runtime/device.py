@@ -48,8 +48,7 @@ _OPSET, _IR_VERSION = 18, 10
 class DeviceLoop(StepLoop):
     """Takes the steps of decodings on a device, in places of so many rows and context tokens. One thread may.
 
-    Raises:
-        EngineFailedError: the device failed, here or in any method.
+    EngineFailedError: the device failed, here or in any method.
     """
 
     def __init__(

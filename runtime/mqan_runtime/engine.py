@@ -31,10 +31,8 @@ class Engine:
     """A bundle, ready to answer.
 
     It may be called from any thread, for one decoding from one at a time; on a GPU always from the thread that made it.
-
-    Args:
-        num_together: most windows that are read together, padded; by default 1 on a CPU.
-        places: rows and context tokens of the fixed buffers to decode in, as on a GPU; on a CPU none by default.
+    At most ``num_together`` windows are read together, padded; by default 1 on a CPU. ``places`` are rows and context
+    tokens of the fixed buffers to decode in, as on a GPU.
     """
 
     def __init__(
@@ -97,17 +95,10 @@ class Engine:
     def open(
         cls, folder: Path, *, provider: Provider = "auto", num_threads: int = 1, precision: Precision = "auto"
     ) -> "Engine":
-        """Open and verify a bundle, make it ready, and answer once.
+        """Open and verify a bundle, make it ready, and answer once; a BundleError says what is wrong with it.
 
-        Args:
-            provider: ``auto`` takes a GPU when there is one.
-            num_threads: within an operator.
-            precision: ``float32`` computes what the checkpoint does to 1e-4; ``int8`` (a CPU's ``auto``) is faster.
-
-        Raises:
-            BundleError: it is damaged, incomplete, of an unknown version, not allowed, or does not run on a CPU.
-            RuntimeError: ``cuda`` was asked for and does not run here.
-            ValueError: ``int8`` was asked for on a GPU.
+        The provider ``auto`` takes a GPU when there is one. ``float32`` computes what the checkpoint does to 1e-4;
+        ``int8``, a CPU's ``auto``, is faster. RuntimeError or ValueError: what was asked for does not run here.
         """
         engine = cls(open_bundle(folder), provider=provider, num_threads=num_threads, precision=precision)
         try:  # graphs can have the right names and types and yet not run with the sizes that are stated
@@ -117,9 +108,8 @@ class Engine:
         except Exception as error:  # onnxruntime and numpy raise many types
             if engine.provider != CPU:  # it may be the device's fault
                 raise
-            raise BundleError(
-                f"bundle {folder}: does not run with the sizes that {MANIFEST} states: {error}"
-            ) from error
+            message = f"bundle {folder}: does not run with the sizes that {MANIFEST} states: {error}"
+            raise BundleError(message) from error
         return engine
 
     @property
@@ -134,11 +124,7 @@ class Engine:
         return self.bundle.manifest.text_width
 
     def read(self, context: str, question: str, options: Options = PLAIN, check: Check | None = None) -> ReadRequest:
-        """Tokenise a request, each text once; ``check`` sees each before its tokens are made.
-
-        Raises:
-            InputError: it cannot be answered.
-        """
+        """Tokenise a request, each text once, or raise InputError; ``check`` sees each before its tokens are made."""
         return self.reader.tokenise(context, question, options, check)
 
     def answer(self, requests: Sequence[ReadRequest], max_answer_tokens: Sequence[int]) -> list[Answer]:
@@ -169,20 +155,14 @@ class Engine:
         """Read a batch, whose answers then come from ``step``, each as soon as it has ended.
 
         It pauses between parts of long requests, so that others need not wait. The keys are what the caller knows each
-        request by; of a choice the limit of tokens is not used.
-
-        Raises:
-            ValueError: there are no requests, or a limit is out of range.
+        request by; of a choice the limit of tokens is not used. ValueError: no requests, or a limit is out of range.
         """
         if not requests or not len(requests) == len(max_answer_tokens) == len(keys):
-            raise ValueError(
-                f"{len(requests)} requests with {len(max_answer_tokens)} limits and {len(keys)} keys; "
-                "expected one or more each"
-            )
+            found = f"{len(requests)} requests with {len(max_answer_tokens)} limits and {len(keys)} keys"
+            raise ValueError(f"{found}; expected one or more each")
         if not all(1 <= limit <= self.max_answer_tokens for limit in max_answer_tokens):
-            raise ValueError(
-                f"max_answer_tokens must be 1 to {self.max_answer_tokens}, found {list(max_answer_tokens)}"
-            )
+            message = f"max_answer_tokens must be 1 to {self.max_answer_tokens}, found {list(max_answer_tokens)}"
+            raise ValueError(message)
         rows = [Row(*row) for row in zip(keys, requests, max_answer_tokens, strict=True)]
         # a choice and a quotation are made in one step: no word of it follows
         most = [

@@ -90,12 +90,8 @@ def open_session(
     """Open a session over a graph that runs as it is hashed; it may hold some of onnxruntime's operators.
 
     ``fix`` fixes the sizes of the checked graph, so that on CUDA its runs are captured as CUDA graphs; no node may then
-    be left to the CPU.
-
-    Raises:
-        BundleError: the graph is malformed, refers to data outside itself, holds operators that are not allowed,
-            functions or sub-graphs, or has other inputs or outputs than expected.
-        RuntimeError: ``cuda`` was asked for and does not run here, or the GPU fails where a CPU runs the graph.
+    be left to the CPU. BundleError: the graph is none that may run, or has other inputs or outputs than expected;
+    RuntimeError: ``cuda`` was asked for and does not run here, or the GPU fails where a CPU does not.
     """
     check_graph(content, name)
     is_captured = fix is not None
@@ -183,9 +179,8 @@ def _check_structure(content: bytes, name: str) -> ModelProto:
         raise BundleError(f"{name}: holds functions, which are not allowed")
     for node in model.graph.node:
         if node.domain not in ("", "ai.onnx") and (node.domain, node.op_type) not in _ALLOWED:
-            raise BundleError(
-                f"{name}: holds the operator {node.domain}.{node.op_type}; only standard ones are allowed"
-            )
+            message = f"{name}: holds the operator {node.domain}.{node.op_type}; only standard ones are allowed"
+            raise BundleError(message)
         for attribute in node.attribute:
             if attribute.HasField("g") or attribute.graphs:
                 raise BundleError(f"{name}: the operator {node.op_type} holds a sub-graph, which is not allowed")

@@ -11,25 +11,26 @@ from typer.testing import CliRunner
 from mqan_baselines.__main__ import app
 from mqan_baselines.comparison import compare as comparison
 from mqan_baselines.comparison import systems
-from mqan_baselines.comparison.measures import (
+from mqan_baselines.comparison.recipe import ComparisonRecipe, load_comparison
+from mqan_baselines.comparison.report import cell
+from mqan_baselines.comparison.systems import (
     Reply,
+    System,
     ask,
     ask_in_turns,
     describe,
     measure,
     measure_all,
+    question_answering_system,
     questions_of,
 )
-from mqan_baselines.comparison.recipe import ComparisonRecipe, load_comparison
-from mqan_baselines.comparison.report import cell
-from mqan_baselines.comparison.systems import System, question_answering_system
 from mqan_baselines.formats import Row
-from mqan_baselines.wordings import Wording
+from mqan_baselines.tasks import Wording
 from mqan_core.ask.options import choices_of
 from mqan_core.ask.request import read_request
 from mqan_training.checkpoint import load_checkpoint
+from mqan_training.start import load_trained
 from mqan_training.torch_answers import answer_batch
-from mqan_training.trained import load_trained
 from tests.baselines.models import train_mt_dnn, train_shared_memory
 
 LABELS = ("negative", "positive")
@@ -128,7 +129,7 @@ def test_question_answering_chooses_as_its_answers_do(small_checkpoint: Path) ->
     for text in ("ada wrote notes", "storms had torn its walls", "it was closed in 1923"):
         (question,) = questions_of("x", [Row((text,))], SENTIMENT, labels)
         request = read_request(trained.vocabulary, question.context, question.question, choices_of(labels))
-        (answer,) = answer_batch(trained.network, trained.vocabulary, trained.layout, [request], 4)
+        (answer,) = answer_batch(trained, [request], 4)
         shares = {choice.label: choice.probability for choice in answer.choices}
         assert system.choose(question) == max(shares, key=shares.__getitem__)
     assert system.sources == ("clickbait", "isear_like")

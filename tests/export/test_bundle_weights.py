@@ -20,7 +20,7 @@ from mqan_training.model.bert import Bert, packaged_encoder
 from mqan_training.model.pretrained import PretrainedNetwork
 from mqan_training.piece_batches import word_ids
 from mqan_training.recipe import load_recipe
-from mqan_training.start import adopt
+from mqan_training.start import Trained, adopt
 from mqan_training.torch_answers import answer_batch
 
 TEXT = "The Eiffel Tower in Paris is 330 m tall. Gustave Eiffel's company built it from 1887 to 1889."
@@ -54,7 +54,7 @@ def test_the_network_answers_as_the_shipped_bundle(repository: Path) -> None:
         request = engine.read(text, question, Options(tuple(map(Choice, labels))))
         [expected] = engine.answer([request], [20])
         inputs = torch.from_numpy(rows * scales[:, None])
-        [found] = answer_batch(network, vocabulary, layout, [request.request], 20, inputs)
+        [found] = answer_batch(Trained(network, vocabulary, layout), [request.request], 20, inputs)
         assert (found.text, found.spans) == (expected.text, expected.spans)
         # of its words: that of the whole answer is calibrated by the engine
         wanted = [token.probability for token in expected.tokens]

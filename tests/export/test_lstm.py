@@ -5,7 +5,7 @@ import onnxruntime
 import torch
 from torch import nn
 
-from mqan_export.lstm import ExportedBiLSTM, replace_bilstms, translation_table
+from mqan_export.reader_graphs import ExportedBiLSTM, replace_bilstms, translation_table
 from mqan_export.trace import WORDS_OPSET, traced
 from mqan_training.model.layers import BiLSTM
 

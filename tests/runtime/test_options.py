@@ -17,8 +17,8 @@ from mqan_core.ask.request import read_request
 from mqan_core.errors import InputError
 from mqan_core.text.vocab import Vocabulary
 from mqan_runtime.engine import Engine
+from mqan_training.start import Trained
 from mqan_training.torch_answers import answer_batch
-from mqan_training.trained import Trained
 from tests.answering import LETTERS, WORDS, make_text
 
 
@@ -75,8 +75,7 @@ def test_labels_that_take_several_readings_are_chosen_from_together(
     assert sum(window.labels.start > 0 for window in windowed.windows) >= 2
     answer = exact.answer([windowed], [6])[0]
     assert [c.label for c in answer.choices] == labels
-    network, vocabulary, layout = small_trained.network, small_trained.vocabulary, small_trained.layout
-    [other] = answer_batch(network, vocabulary, layout, [windowed.request], 6)
+    [other] = answer_batch(small_trained, [windowed.request], 6)
     found = {c.label: c.probability for c in answer.choices}
     assert {c.label: c.probability for c in other.choices} == pytest.approx(found, abs=1e-5)
     turned = ask(exact, context, "who wrote notes?", Options(choices_of(labels[::-1])))

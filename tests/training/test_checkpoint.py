@@ -27,7 +27,7 @@ from mqan_training.model.embeddings import load_vectors, quantized_vectors, writ
 from mqan_training.model.network import Network
 from mqan_training.optim import WeightAverage, make_optimizer
 from mqan_training.recipe import ModelConfig, Recipe, WordsConfig
-from mqan_training.trained import load_network
+from mqan_training.start import load_network
 
 MODEL = ModelConfig(width=8, ffn_width=6, num_heads=1, head_width=4, num_layers=1, ngram_buckets=20, ngram_width=4)
 PIECES = (" yes ", "? ")

@@ -24,6 +24,7 @@ from mqan_training.model.pretrained import PretrainedNetwork
 from mqan_training.piece_batches import allowed_sources, collate_pieces, reader_inputs
 from mqan_training.piece_examples import NO_SLOT, PieceExample, prepare_pieces
 from mqan_training.recipe import ModelConfig
+from mqan_training.start import Trained
 from mqan_training.torch_answers import answer_batch, score_examples, slot_batch
 
 WORDS = "ann bob met red green blue until the a who what is it ? , . yes no one two ; : area south".split()  # noqa: SIM905
@@ -99,6 +100,10 @@ def test_steps_compute_what_teacher_forcing_does(network: PretrainedNetwork) -> 
     torch.testing.assert_close(totals, torch.ones_like(totals))  # (13) is a distribution
 
 
+def of(network: PretrainedNetwork) -> Trained:
+    return Trained(network, VOCABULARY, LAYOUT)
+
+
 def masses(answer: Answer) -> list[float]:
     return [choice.probability for choice in answer.choices]
 
@@ -106,7 +111,7 @@ def masses(answer: Answer) -> list[float]:
 def test_labels_have_no_order(network: PretrainedNetwork) -> None:
     labels = ["red", "green blue", "ann met bob", "two"]
     orders = list(itertools.permutations(labels))
-    found = answer_batch(network, VOCABULARY, LAYOUT, [ask("Ann met Bob.", "What is it?", *o) for o in orders], 10)
+    found = answer_batch(of(network), [ask("Ann met Bob.", "What is it?", *o) for o in orders], 10)
     expected = dict(zip(orders[0], masses(found[0]), strict=True))
     for order, answer in zip(orders, found, strict=True):
         assert sum(masses(answer)) + answer.refusal == pytest.approx(1, abs=1e-5)
@@ -118,9 +123,9 @@ def test_an_answer_is_the_same_alone_and_in_a_batch(network: PretrainedNetwork) 
     rng = random.Random(1)
     requests = [ask(" ".join(rng.choices(WORDS, k=rng.choice([3, 30, 700]))), "Who is it?") for _ in range(6)]
     requests += [ask("Ann met Bob", "Who is it?", "red", "green"), ask("red", "Who?", "one", "two", "a blue one")]
-    together = answer_batch(network, VOCABULARY, LAYOUT, requests, 6)
+    together = answer_batch(of(network), requests, 6)
     for request, found in zip(requests, together, strict=True):
-        [alone] = answer_batch(network, VOCABULARY, LAYOUT, [request], 6)
+        [alone] = answer_batch(of(network), [request], 6)
         assert found.refusal == pytest.approx(alone.refusal, abs=1e-5)
         assert masses(found) == pytest.approx(masses(alone), abs=1e-5)
         assert (found.text, found.answered) == (alone.text, alone.answered)
@@ -134,7 +139,7 @@ def test_only_allowed_sources_are_used(network: PretrainedNetwork) -> None:
     assert allowed_sources(requests).tolist() == [[1, 1, 1]] * 3
     inputs = reader_inputs(requests, windows, allowed)
     encoded = network.encode(inputs)
-    slots = slot_batch(network, VOCABULARY, LAYOUT, requests, inputs.c_mask_BC.shape[1], inputs.q_mask_BQ.shape[1])
+    slots = slot_batch(of(network), requests, inputs.c_mask_BC.shape[1], inputs.q_mask_BQ.shape[1])
     step = GreedyStep(network.decoder)
     state = step.start(encoded, 4)
     words = torch.zeros_like(inputs.c_mask_BC), torch.zeros_like(inputs.q_mask_BQ)
@@ -219,9 +224,9 @@ def test_what_would_be_refused_is_not_trained_on_and_counts_as_wrong(
     refused = replace(example("red", ["red"]), **change)
     assert prepare_pieces(refused, VOCABULARY, LAYOUT, 10, RNG) is None
     given = example("Ann met Bob.", ["red"], "red")
-    assert score_examples(network, VOCABULARY, LAYOUT, [given], 10) == {"em": 100, "nf1": 100}
-    assert score_examples(network, VOCABULARY, LAYOUT, [refused, given], 10) == {"em": 50, "nf1": 50}
-    assert score_examples(network, VOCABULARY, LAYOUT, [refused], 10) == {"em": 0, "nf1": 0}
+    assert score_examples(of(network), [given], 10) == {"em": 100, "nf1": 100}
+    assert score_examples(of(network), [refused, given], 10) == {"em": 50, "nf1": 50}
+    assert score_examples(of(network), [refused], 10) == {"em": 0, "nf1": 0}
 
 
 def test_a_question_asked_in_two_ways_learns_to_agree(network: PretrainedNetwork) -> None:
@@ -239,7 +244,7 @@ def test_a_question_asked_in_two_ways_learns_to_agree(network: PretrainedNetwork
 
     def outcomes() -> list[list[float]]:
         requests = [read_request(VOCABULARY, e.context, e.question, e.choices) for e in (first, twin)]
-        answers = answer_batch(learner.eval(), VOCABULARY, LAYOUT, requests, 8)
+        answers = answer_batch(of(learner.eval()), requests, 8)
         (red, blue, green), (both, other) = (masses(answer) for answer in answers)
         return [[red + blue, green, answers[0].refusal], [both, other, answers[1].refusal]]
 
@@ -286,7 +291,7 @@ def test_it_learns_to_quote_to_choose_and_to_refuse() -> None:
         optimizer.zero_grad()
     assert value_of(losses["answer"]).item() < 0.1
     requests = [read_request(VOCABULARY, e.context, e.question, e.choices) for e in given]
-    quoted, written, chosen, refused, several = answer_batch(learner.eval(), VOCABULARY, LAYOUT, requests, 8)
+    quoted, written, chosen, refused, several = answer_batch(of(learner.eval()), requests, 8)
     assert quoted.text == "the blue one"
     assert [(s.start, s.end) for s in quoted.spans] == [(8, 20)]
     assert written.text == "area: south"

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from mqan_cli.training_run import run_recipe
+from mqan_training.batch import tune_process
 from mqan_training.checkpoint import latest_checkpoint, load_checkpoint
-from mqan_training.device import tune_process
 from mqan_training.optim import DivergedError
 from mqan_training.recipe import Recipe, load_recipe
 

@@ -75,10 +75,9 @@ class Processes:
         return objective, {name: value_of(means).detach() for name, means in whole.items()}
 
     def seed_dropout(self, seed: int, step: int) -> None:
-        """Give each process but the first a random state of its own that the seed and a step of the run decide.
+        """Give each process but the first, whose state is in checkpoints, one by the seed and a step of the run.
 
-        The first keeps its state, which its checkpoints hold. Done at the start and with every checkpoint, it lets a
-        run that goes on with the same number of processes draw the same dropout.
+        So a run that goes on from a checkpoint with the same number of processes draws the same dropout.
         """
         if not self.is_first:
             state = np.random.SeedSequence([seed, self.rank, step]).generate_state(1, np.uint64)

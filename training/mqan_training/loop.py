@@ -21,18 +21,16 @@ from mqan_core.example import Example
 from mqan_data.derived import Source
 from mqan_data.kept import KeptPools
 from mqan_training import checkpoint as checkpoints
-from mqan_training.batch import Batch
-from mqan_training.device import is_reduced, prepare_device, tune_process
+from mqan_training.batch import Batch, is_reduced, prepare_device, tune_process
 from mqan_training.distributed import Processes, joined_processes
 from mqan_training.losses import Losses
 from mqan_training.optim import WeightAverage, make_optimizer, rate_share, refuse_divergence
-from mqan_training.piece_reader import PieceReader
+from mqan_training.readers import PieceReader, WordReader
 from mqan_training.recipe import PiecesConfig, Recipe
 from mqan_training.runlog import RunLog, console
 from mqan_training.spelling import generator_tokens, grow
 from mqan_training.start import Start, adopt, record_origin, refuse_other_start
 from mqan_training.stream import Drawn, Stream, first_pool, phase_of
-from mqan_training.word_reader import WordReader
 
 _AVERAGE_EVERY = 10  # steps; the last one counts, too
 _ADVICE = "lower reader_rate or decoder_rate"

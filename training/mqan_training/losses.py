@@ -4,8 +4,8 @@ Of a pretrained reader:
 
 - ``answer``: mean negative log-likelihood of a target (section 3 of McCann et al. 2018), the mean over an answer's
   words first, so that a query of twenty words weighs as much as a class.
-- ``span``: negative log-likelihood of the reader's own first and last word (BERT's loss for SQuAD), or of the answer
-  not being there. Where an answer stands in several places, their probabilities' sum counts.
+- ``span``: negative log-likelihood of the reader's own first and last word (BERT's loss for SQuAD), in any of the
+  places where the answer stands, or of its not being there.
 - Where several choices may be right, each is a decision of its own: its mass against that of the refusal.
 - ``similarity``: 1 - cosine between the vectors of texts and choices (``model/heads.py``) and those that the
   pretrained encoder gives them alone, so that the reader keeps what that knows (distillation, Hinton et al. 2015).

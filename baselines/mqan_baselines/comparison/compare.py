@@ -12,10 +12,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from mqan_baselines.comparison.measures import describe, measure_all, questions_of
 from mqan_baselines.comparison.recipe import ComparisonRecipe
 from mqan_baselines.comparison.report import report
-from mqan_baselines.comparison.systems import System, mt_dnn_system, question_answering_system, shared_memory_system
+from mqan_baselines.comparison.systems import (
+    System,
+    describe,
+    measure_all,
+    mt_dnn_system,
+    question_answering_system,
+    questions_of,
+    shared_memory_system,
+)
 from mqan_baselines.folders import write_json
 from mqan_baselines.formats import Row
 from mqan_baselines.mt_dnn.learning import run as run_mt_dnn
@@ -24,8 +31,7 @@ from mqan_baselines.shared_memory.learning import Texts
 from mqan_baselines.shared_memory.learning import run as run_shared_memory
 from mqan_baselines.shared_memory.words import make_vectors
 from mqan_baselines.splits import draw
-from mqan_baselines.tasks import baseline_task
-from mqan_baselines.wordings import Wording, wording_of
+from mqan_baselines.tasks import Wording, baseline_task, wording_of
 
 ASKED: Final = "mqan"
 _JOINT: Final = "joint"
@@ -56,9 +62,8 @@ def measure_systems(
 ) -> dict[str, Any]:
     """Ask all systems about the same rows of each task, in its own words and with renamed classes.
 
-    Returns:
-        ``systems``: what they are; ``tasks`` and ``renamed``: of each task what was asked and what each system is
-        worth; ``not_trained_on``: tasks that are new to the question-answering system.
+    Returned are ``systems``: what they are; ``tasks`` and ``renamed``: of each task what was asked and what each system
+    is worth; ``not_trained_on``: tasks that are new to the question-answering system.
     """
     described = {
         name: {

@@ -7,8 +7,7 @@ from typing import Any
 from pydantic import Field, PositiveInt, field_validator, model_validator
 
 from mqan_baselines.recipes import MtDnnRecipe, RecipeT, Settings, SharedMemoryRecipe, parse_recipe
-from mqan_baselines.tasks import baseline_task
-from mqan_baselines.wordings import Wording
+from mqan_baselines.tasks import Wording, baseline_task
 from mqan_data.settings import read_settings, validated
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from mqan_baselines.comparison.measures import cost_of_a_million
+from mqan_baselines.comparison.systems import cost_of_a_million
 from mqan_baselines.scores import markdown_table
 
 CANNOT: Final = "cannot be asked"

@@ -20,8 +20,8 @@ from mqan_baselines.mt_dnn.packing import checked_packer
 from mqan_baselines.recipes import Adaptation, MtDnnRecipe
 from mqan_baselines.scores import markdown_table
 from mqan_baselines.tasks import baseline_task
+from mqan_training.batch import prepare_device
 from mqan_training.curves import SETTINGS, draw_line, finish_panel, save_figure
-from mqan_training.device import prepare_device
 from mqan_training.runlog import console
 
 JOINT: Final = "mt-dnn/joint"  # below a run's folder: the model that `mqan_baselines train` left

@@ -23,8 +23,7 @@ from mqan_baselines.recipes import MtDnnRecipe
 from mqan_baselines.scores import score_task
 from mqan_baselines.splits import mini_batches, read_splits
 from mqan_baselines.tasks import BaselineTask, baseline_task
-from mqan_training.batch import sorted_batches
-from mqan_training.device import moved, prepare_device
+from mqan_training.batch import moved, prepare_device, sorted_batches
 from mqan_training.model.bert import Bert, BertConfig
 from mqan_training.optim import rate_share, refuse_divergence
 from mqan_training.runlog import console

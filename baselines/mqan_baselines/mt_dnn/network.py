@@ -15,7 +15,7 @@ from torch.nn.utils.rnn import pad_sequence
 from mqan_baselines.mt_dnn.packing import Sequences
 from mqan_baselines.recipes import MtDnnRecipe
 from mqan_baselines.tasks import BaselineTask, baseline_task
-from mqan_training.device import is_reduced
+from mqan_training.batch import is_reduced
 from mqan_training.model.bert import Bert, encoder_folder
 
 _FAR: Final = -1e4  # a score that softmax makes 0

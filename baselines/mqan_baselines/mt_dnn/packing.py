@@ -17,7 +17,7 @@ from torch.nn.utils.rnn import pad_sequence
 from mqan_baselines.recipes import MtDnnRecipe
 from mqan_core.text.tokens import read_tokens
 from mqan_core.text.word_pieces import BETWEEN, FIRST, UNKNOWN, WordPieces
-from mqan_training.device import moved
+from mqan_training.batch import moved
 from mqan_training.model.bert import MissingEncoderError, encoder_folder, read_config, read_word_pieces
 
 
@@ -81,9 +81,8 @@ def packer_of(folder: Path, most_pieces: int) -> Packer:
     try:
         word_pieces = read_word_pieces(folder)
     except (OSError, ValueError) as error:
-        raise MissingEncoderError(
-            f"{folder} holds no word pieces: expected vocab.txt, a piece a line: {error}"
-        ) from error
+        message = f"{folder} holds no word pieces: expected vocab.txt, a piece a line: {error}"
+        raise MissingEncoderError(message) from error
     return Packer(word_pieces, most_pieces)
 
 

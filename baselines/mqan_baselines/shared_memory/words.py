@@ -79,9 +79,8 @@ def start_vectors(weight_WD: Tensor, lexicon: Lexicon, path: Path) -> int:
     """Put the vectors of a file into the rows of the words that it has; return how many."""
     vectors = load_vectors(path)
     if vectors.width != weight_WD.shape[1]:
-        raise ValueError(
-            f"{path} has vectors of width {vectors.width}; the recipe says embedding_width {weight_WD.shape[1]}"
-        )
+        message = f"{path} has vectors of width {vectors.width}; the recipe says embedding_width {weight_WD.shape[1]}"
+        raise ValueError(message)
     rows = torch.from_numpy(vectors.dequantized())
     row_of = {word: row for row, word in enumerate(vectors.words)}
     known = [(i, row_of[word]) for i, word in enumerate(lexicon.words, _NUM_SPECIAL) if word in row_of]

@@ -134,9 +134,7 @@ def write_adapter(path: Path, head: AdapterHead, center_F: Floats, weights_FK: F
 def read_adapter(path: Path, bundle: str, width: int) -> Adapter:
     """Read an adapter of a bundle, named by its hash, whose vectors have a width.
 
-    Raises:
-        AdapterError: it is damaged, or of another bundle.
-        OSError: the file cannot be read.
+    AdapterError: it is damaged, or of another bundle; OSError: the file cannot be read.
     """
     content = path.read_bytes()
     version = AdapterVersion(path.stem, hashlib.sha256(content).hexdigest())

@@ -49,10 +49,7 @@ def read_question(
     """Tokenise a question as it is answered. Labels that it lists become choices, if it has none of its own.
 
     Choices are read in one order whatever the caller's: 8-bit products round on what is added up in another order. The
-    check sees each text before its tokens are made.
-
-    Raises:
-        InputError: a text holds nothing but white space, or the options make no sense together.
+    check sees each text before its tokens are made. InputError: a text is blank, or options make no sense together.
     """
     context_tokens = read_tokens(context, check and partial(check, "context", context))
     question_tokens = read_tokens(question, check and partial(check, "question", question))

@@ -1,12 +1,8 @@
 """The words a model knows, and the per-request extension for those it does not.
 
-Two lists, both ordered by use:
-
-- *generator pieces*: lower-cased pieces with their half spaces that the model can generate; id 0 is the end of the
-  answer, and of a model that refuses id 1 is the refusal: the text does not say, or none of the choices is right.
-  These are the v words of equation 11.
-- *words*: lower-cased words that have a pretrained vector. A word outside the list is represented by its character
-  n-grams alone.
+*Generator pieces*, ordered by use, are lower-cased pieces with their half spaces that the model can generate, the v
+words of equation 11; id 0 is the end of the answer, and of a model that refuses id 1 is the refusal: the text does not
+say, or none of the choices is right. *Words* are those with a pretrained vector; others have character n-grams alone.
 
 A piece that is in the context or the question can be copied whether or not it is in either list. Each request numbers
 its own distinct pieces (``Slots``), so an answer cannot depend on the other requests of a batch.

@@ -26,23 +26,14 @@ def groups(name: str) -> list[list[str]]:
     return [group.split() for group in _LISTS[name].split(",")]
 
 
-BE: Final = listed("be")
-HAVE: Final = listed("have")
-DO: Final = listed("do")
-MODALS: Final = listed("modals")
+BE, HAVE, DO, MODALS, NOMINATIVES, SINGULAR, PLURAL, PLURAL_NOUNS = map(
+    listed, ("be", "have", "do", "modals", "nominatives", "singular", "plural", "plural_nouns")
+)
+DETERMINERS, PREPOSITIONS, CONJUNCTIONS, SUBORDINATORS, ADVERBS, NOUN_VERBS, COMMON = map(
+    listed, ("determiners", "prepositions", "conjunctions", "subordinators", "adverbs", "noun_verbs", "common")
+)
 AUXILIARIES: Final = BE | HAVE | DO | MODALS
-NOMINATIVES: Final = listed("nominatives")
 OBJECTS: Final = frozenset({"him", "them", "it"})
-SINGULAR: Final = listed("singular")
-PLURAL: Final = listed("plural")
-PLURAL_NOUNS: Final = listed("plural_nouns")
-DETERMINERS: Final = listed("determiners")
-PREPOSITIONS: Final = listed("prepositions")
-CONJUNCTIONS: Final = listed("conjunctions")
-SUBORDINATORS: Final = listed("subordinators")
-ADVERBS: Final = listed("adverbs")
-NOUN_VERBS: Final = listed("noun_verbs")
-COMMON: Final = listed("common")
 
 
 @cache

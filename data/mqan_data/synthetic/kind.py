@@ -132,9 +132,8 @@ def load_kind(name: str) -> Kind:
             raise ValueError(f"{where}: there is no field {error}; define it under `fields` or `rows`.") from error
         for set_name, label in layout.labels.items():
             if set_name not in kind.labels or label not in kind.labels[set_name].labels:
-                raise ValueError(
-                    f"{where}: there is no label {label!r} in a set {set_name!r}; define it under `labels`."
-                )
+                message = f"{where}: there is no label {label!r} in a set {set_name!r}; define it under `labels`."
+                raise ValueError(message)
     phrases = (phrase for labels in kind.labels.values() for phrase in chain(*labels.phrases.values()))
     for template in (*(layout.text for layout in kind.layouts), *phrases):
         check_template(template)

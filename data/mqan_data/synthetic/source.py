@@ -12,12 +12,32 @@ from mqan_data.formats.dataset_file import FieldsPart
 from mqan_data.formats.rows import LabelRow
 from mqan_data.questions import fields, labels
 from mqan_data.questions.asked import ask, ask_among, ask_yes_no, one_of, shuffled, worded
+from mqan_data.settings import parse
 from mqan_data.synthetic.document import Document, make_document
-from mqan_data.synthetic.kind import Kind, kind_names, load_kind
+from mqan_data.synthetic.kind import Kind, LabelSet, kind_names, load_kind
 from mqan_data.synthetic.programs.comparisons import ask_comparisons
 from mqan_data.synthetic.programs.corrections import ask_corrections
-from mqan_data.synthetic.programs.judgements import ask_judgements
+from mqan_data.synthetic.programs.told import load, part_of
 from mqan_data.synthetic.programs.transfers import ask_transfers
+
+Split = Literal["train", "validation"]
+_CASES_HELD_BACK = 8  # each so many of the cases to judge is for validation only
+
+
+def ask_judgements(chance: Random, rng: np.random.Generator, *, held_back: bool) -> Example:
+    """Write a short case with what stands around it, and ask how it is judged: how urgent, thanks, spam and so on."""
+    file = load("judgements")
+    names = list(file["sets"])
+    name = chance.choice([*names, names[0], names[0]])
+    cases = file["sets"][name]
+    label = chance.choice(list(cases["cases"]))
+    text = chance.choice(part_of(cases["cases"][label], _CASES_HELD_BACK, held_back=held_back))
+    before = chance.choice((*file["before"], *(file["reports"] if "reported" in cases else ())))
+    row = LabelRow({"text": f"{before}{text}{chance.choice(file['after'])}"}, (label,))
+    labels_of = {key: value for key, value in cases.items() if key not in ("cases", "reported")}
+    asked = labels.draw(row, parse(LabelSet, labels_of, name).part(), rng)
+    return replace(asked, evidence=((len(before), len(before) + len(text)),) if asked.answers else None)
+
 
 PROGRAMS: Final[Mapping[str, Callable[..., Example]]] = {
     "comparisons": ask_comparisons,
@@ -35,8 +55,6 @@ _KIND = "document"
 _OF_VALUES = 0.07  # share of the others that ask whether a value is right
 _OF_CHOICES = 0.06  # share that offer values to choose from
 _OF_ROWS = 0.12  # share that ask which row has a value
-
-Split = Literal["train", "validation"]
 
 
 class MadeSource:

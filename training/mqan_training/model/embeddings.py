@@ -82,9 +82,8 @@ def write_vectors(path: Path, vectors: StaticVectors) -> None:
 
 def load_vectors(path: Path) -> StaticVectors:
     if not path.is_file():
-        raise MissingVectorsError(
-            f"no word vectors at {path}: make them with `mqan embed RECIPE` (or from GloVe, --glove)"
-        )
+        message = f"no word vectors at {path}: make them with `mqan embed RECIPE` (or from GloVe, --glove)"
+        raise MissingVectorsError(message)
     try:
         with safe_open(str(path), framework="numpy") as file:
             words = json.loads(file.metadata()["words"])
@@ -106,9 +105,8 @@ def read_glove(path: Path, words: Sequence[str]) -> tuple[list[str], FloatArray]
             cells = line.rstrip("\n").split(" ")
             width = width or len(cells) - 1
             if len(cells) <= max(width, 1):
-                raise ValueError(
-                    f"{path}:{number}: expected a word and {f'{width} ' if width else ''}numbers, found {line!r}"
-                )
+                message = f"{path}:{number}: expected a word and {f'{width} ' if width else ''}numbers, found {line!r}"
+                raise ValueError(message)
             word = " ".join(cells[: len(cells) - width])  # a few GloVe words hold spaces
             if word not in wanted:
                 continue
