@@ -236,12 +236,12 @@ def bundle_of(network: "Network", factory: pytest.TempPathFactory) -> Path:
 def _write_bundle(network: "Network", folder: Path) -> None:
     from mqan_core.bundle import write_manifest
     from mqan_core.manifest import MODEL_CARD
-    from mqan_export.bundle import WordsModel
+    from mqan_export.bundle import WordsModel, manifest_of
 
     model = WordsModel(network)
     model.write(folder)
     (folder / MODEL_CARD).write_text("# tiny\n")
-    write_manifest(folder, model.manifest("tiny", "0", {"model": asdict(network.mqan.config)}))
+    write_manifest(folder, manifest_of(model, "tiny", "0", {"model": asdict(network.mqan.config)}))
 
 
 @pytest.fixture(scope="session")

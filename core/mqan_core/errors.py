@@ -25,7 +25,7 @@ class BundleError(MqanError):
     """
 
     def __init__(self, message: str) -> None:
-        shown = "".join(map(_printable, " ".join(message.split())))
+        shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(message.split()))
         super().__init__(shown if len(shown) <= _MAX_LINE else f"{shown[: _MAX_LINE - 3]}...")
 
 
@@ -35,7 +35,3 @@ class FormError(MqanError, ValueError):
 
 class EngineFailedError(MqanError):
     """An engine has failed for good: nothing it computes from now on can be trusted; its process is to be replaced."""
-
-
-def _printable(character: str) -> str:
-    return character if character.isprintable() else ascii(character)[1:-1]

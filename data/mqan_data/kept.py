@@ -30,9 +30,6 @@ class KeptPools:
         aside.write_bytes(content)
         aside.replace(self._path(name))
 
-    def read_pool(self, number: int) -> bytes | None:
-        return self.read(f"pool-{number}")
-
     def write_pool(self, number: int, content: bytes) -> None:
         """Keep a pool, and the first one and some before it."""
         self.write(f"pool-{number}", content)

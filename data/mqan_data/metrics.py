@@ -99,8 +99,8 @@ def parse_state_change(text: str) -> tuple[dict[str, str], frozenset[str]]:
     change = read_state_change(text)
     if change is None:
         return {}, frozenset()
-    told = {slot.folded: value.folded for slot, value in change.told}
-    return told, frozenset(request.folded for request in change.requests)
+    told, requests, _ = change
+    return {slot.folded: value.folded for slot, value in told}, frozenset(request.folded for request in requests)
 
 
 def _score_joint_goal_em(predictions: Sequence[str], examples: Sequence[Example]) -> dict[str, float]:

@@ -137,7 +137,8 @@ def _quotations(example: Example) -> dict[int, tuple[int, int]]:
             starts = [known] if answer and answer in context else []
         else:
             places = context.rfind(answer, 0, known + len(answer)), context.find(answer, known)
-            starts = sorted((place for place in places if answer and place >= 0), key=lambda p, to=known: abs(p - to))
+            near = sorted((abs(place - known), place) for place in places if answer and place >= 0)
+            starts = [place for _, place in near]
         if starts:
             spans[number] = (starts[0], starts[0] + len(answer))
     return spans

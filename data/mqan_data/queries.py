@@ -52,11 +52,10 @@ def gold_query(sql: Mapping[str, Any], header: Sequence[str]) -> Query:
 def read_query(text: str, header: Sequence[str]) -> Query | None:
     """Read a query written by ``write_query``, in any case; None where it is not one on a table with this header."""
     try:
-        found = find_query(text, header)
+        aggregation, column, found = find_query(text, header)
     except FormError:
         return None
-    conditions = tuple((c.column, c.operator, c.value.folded) for c in found.conditions)
-    return Query(found.aggregation, found.column, conditions)
+    return Query(aggregation, column, tuple((name, operator, value.folded) for name, operator, value in found))
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,23 +52,18 @@ INT8: Final = m.Graphs("int8", "reader-int8.onnx", "decoder_step-int8.onnx")
 class PiecesModel:
     """A network over word pieces. Writing its graphs rounds its weights in place."""
 
-    def __init__(self, trained: Trained) -> None:
-        self.trained = trained
-        self._generator_inputs: Tensor | None = None  # as the graphs hold them, [V, D]
+    reader: Final = "pieces"
 
-    def manifest(self, name: str, version: str, training: Mapping[str, object]) -> m.Manifest:
-        network, vocabulary = self.trained.network, self.trained.vocabulary
-        sizes = m.Sizes(
-            reader_width=network.bert.config.hidden_size,
-            num_generated=vocabulary.num_generated,
-            num_word_pieces=len(self.trained.layout.word_pieces.pieces),
-            evidence_width=EVIDENCE_WIDTH,
-            **_decoder_sizes(network.config),
-        )
-        most = network.config.max_positions
-        return m.Manifest(
-            name, version, "pieces", sizes, most, {"cuda": FLOAT32}, training=training, has_text_vector=True
-        )
+    def __init__(self, trained: Trained) -> None:
+        self.trained, self.config = trained, trained.network.config
+        self.graphs: Mapping[m.Device, m.Graphs] = {"cuda": FLOAT32}
+        self.sizes = {
+            "reader_width": trained.network.bert.config.hidden_size,
+            "num_generated": trained.vocabulary.num_generated,
+            "num_word_pieces": len(trained.layout.word_pieces.pieces),
+            "evidence_width": EVIDENCE_WIDTH,
+        }
+        self._generator_inputs: Tensor | None = None  # as the graphs hold them, [V, D]
 
     def write(self, folder: Path) -> None:
         network, layout, vocabulary = self.trained.network, self.trained.layout, self.trained.vocabulary
@@ -97,18 +92,12 @@ class PiecesModel:
 class WordsModel:
     """The paper's network, over words with vectors."""
 
-    def __init__(self, network: Network) -> None:
-        self.network = network
+    reader: Final = "words"
 
-    def manifest(self, name: str, version: str, training: Mapping[str, object]) -> m.Manifest:
-        network, config = self.network, self.network.mqan.config
-        sizes = m.Sizes(
-            reader_width=network.embedder.width,
-            num_generated=network.vocabulary.num_generated,
-            **_decoder_sizes(config),
-        )
-        graphs: Mapping[m.Device, m.Graphs] = {"cpu": FLOAT32, "cuda": FLOAT32}
-        return m.Manifest(name, version, "words", sizes, config.max_positions, graphs, training=training)
+    def __init__(self, network: Network) -> None:
+        self.network, self.config = network, network.mqan.config
+        self.graphs: Mapping[m.Device, m.Graphs] = {"cpu": FLOAT32, "cuda": FLOAT32}
+        self.sizes = {"reader_width": network.embedder.width, "num_generated": network.vocabulary.num_generated}
 
     def write(self, folder: Path) -> None:
         step = trace_step(GreedyStep(self.network.mqan.decoder), WORDS_OPSET)
@@ -130,6 +119,13 @@ class WordsModel:
         return self.network.greedy_answers(requests, limit)
 
 
+def manifest_of(model: PiecesModel | WordsModel, name: str, version: str, training: Mapping[str, object]) -> m.Manifest:
+    of_decoder = {size: getattr(model.config, size) for size in ("width", "num_layers", "num_heads", "head_width")}
+    sizes, most, has_text = m.Sizes(**of_decoder, **model.sizes), model.config.max_positions, model.reader == "pieces"
+    graphs = model.graphs
+    return m.Manifest(name, version, model.reader, sizes, most, graphs, training=training, has_text_vector=has_text)
+
+
 def export_bundle(
     checkpoint: Checkpoint, folder: Path, examples: Sequence[Example], *, name: str, version: str, model_card: str
 ) -> Parity:
@@ -149,7 +145,7 @@ def export_bundle(
     (folder / m.MANIFEST).unlink(missing_ok=True)
     (folder / m.MODEL_CARD).write_text(model_card, encoding="utf-8")
     model.write(folder)
-    manifest = model.manifest(name, version, training)
+    manifest = manifest_of(model, name, version, training)
     with tempfile.TemporaryDirectory(prefix=f"{folder.name}.unchecked-", dir=folder.parent) as name_of_aside:
 
         def open_aside(precision: Precision) -> Engine:
@@ -222,7 +218,3 @@ def validation_mixture(recipe: Recipe, data: Path, number: int) -> list[Example]
     names = recipe.validate_sources or tuple(recipe.sources)
     each = -(-number // len(names))
     return [example for name in names for example in validation_examples(data, name, each, recipe.seed)]
-
-
-def _decoder_sizes(config: Any) -> dict[str, int]:
-    return {name: getattr(config, name) for name in ("width", "num_layers", "num_heads", "head_width")}

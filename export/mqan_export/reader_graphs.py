@@ -95,8 +95,8 @@ class PiecesGraph(nn.Module):
         text_N1M = mean_of_text(x_NSM, segments_NS)[:, None]
         vectors_NTM = self.similarity.vectors(torch.cat([text_N1M, states_NTM], dim=1))  # one product, stored once
         text_N1M, vectors_NTM = vectors_NTM[:, :1], vectors_NTM[:, 1:]
-        is_choice_NT = (groups_NS.gather(1, firsts_NT) > SHARED).float()
-        start_NT = start_NT + self.similarity.score(text_N1M, vectors_NTM) * is_choice_NT
+        alike_NT = self.similarity.score(text_N1M, vectors_NTM)
+        start_NT = start_NT + alike_NT * (groups_NS.gather(1, firsts_NT) > SHARED).float()  # of choices
         pairs = [context.keys_values(words_NTD) for context in self.contexts]  # type: ignore[operator]
         return (
             words_NTD,
@@ -169,7 +169,7 @@ def trace_pieces(graph: PiecesGraph) -> onnx.ModelProto:
 def trace_words(network: Network) -> onnx.ModelProto:
     config = network.mqan.config
     fixed = {"M": network.embedder.width, "D": config.width, "H": config.num_heads, "W": config.head_width}
-    inputs, outputs = examples_of(g.WORDS_INPUTS, fixed), list(g.words_outputs(config.num_layers))
+    inputs, outputs = examples_of(g.WORDS_INPUTS, fixed), list(g.by_layer(g.WORDS_OUTPUTS, config.num_layers))
     table = translation_table(config.width // 2)
     return traced(WordsGraph(network), inputs, g.WORDS_INPUTS, outputs, WORDS_OPSET, table)
 

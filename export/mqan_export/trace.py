@@ -18,7 +18,7 @@ from mqan_core.text.vectors import FloatArray
 from mqan_runtime.graphs import DYNAMIC, TYPES
 
 OPSET: Final = 23  # the first with attention as an operator
-WORDS_OPSET: Final = 18  # whose LSTM the translation of ``lstm.py`` is written in
+WORDS_OPSET: Final = 18  # whose LSTM the translation in ``reader_graphs.py`` is written in
 _HALF: Final = ".half"  # end of the name of the stored weights; what reads them keeps their own name
 _LEAST_SIZE = 1024  # smaller ones would save nothing
 _SIZES: Final = {"B": 3, "U": 11, "C": 13, "Q": 7, "K": 5, "N": 2, "S": 11, "T": 7}

@@ -22,7 +22,7 @@ from mqan_runtime.device import SIZES, DeviceLoop, DeviceWindowsRead, fix_sizes,
 from mqan_runtime.graphs import FIXED, NEXT, step_constants, step_state
 from mqan_runtime.readers import PieceReader, WordReader
 from mqan_runtime.session import CPU, CUDA, Precision, Provider, has_cuda, is_int8, open_session
-from mqan_runtime.steps import SAMPLE, Decoding, Ended, ReadRequest, Row, StepLoop, Trace
+from mqan_runtime.steps import SAMPLE, Decoding, Ended, ReadRequest, Row, StepLoop
 
 _WINDOWS_TOGETHER: Final = 32  # on a GPU
 
@@ -182,11 +182,15 @@ class Engine:
 
         ``told`` has how many words of a row are known already, by its key; of other rows nothing is returned.
         """
-        return [
-            (row.key, self._read_decided(row, self.loop.trace_so_far(decoding, place), told[row.key]))
-            for place, row in enumerate(decoding.keys)
-            if decoding.is_live[place] and row.key in told
-        ]
+        found: list[tuple[Any, list[AnswerToken]]] = []
+        for place, row in enumerate(decoding.keys):
+            request, vocabulary = row.request.request, self.bundle.vocabulary
+            if decoding.is_live[place] and row.key in told:
+                trace = self.loop.trace_so_far(decoding, place)
+                number = count_decided(trace) if vocabulary.refuses else len(trace)
+                new = trace[:0] if request.options.may_be_withheld else trace[told[row.key] : number]
+                found.append((row.key, read_words(new, request, vocabulary)))
+        return found
 
     def drop(self, decoding: Decoding, keys: Collection[Any]) -> None:
         """Let rows leave whose answers nobody waits for."""
@@ -221,12 +225,6 @@ class Engine:
             len(row.request.windows),
             row.text_vector,
         )
-
-    def _read_decided(self, row: Row, trace: Trace, first: int) -> list[AnswerToken]:
-        if row.request.request.options.may_be_withheld:
-            return []
-        number = count_decided(trace) if self.bundle.vocabulary.refuses else len(trace)
-        return read_words(trace[first:number], row.request.request, self.bundle.vocabulary)
 
 
 def _choose(bundle: Bundle, provider: Provider, precision: Precision) -> Graphs:

@@ -49,7 +49,7 @@ WORDS_INPUTS: Final[Tensors] = {
     "context_lengths": ("B",),
     "question_lengths": ("B",),
 }
-_WORDS_OUTPUTS: Final[Tensors] = {
+WORDS_OUTPUTS: Final[Tensors] = {
     "context": ("B", "C", "D"),
     "question": ("B", "Q", "D"),
     "context_keys": ("LAYER", "B", "H", "C", "W"),
@@ -124,10 +124,6 @@ def pieces_outputs(num_layers: int, *, evidence: bool, text: bool) -> Tensors:
     """Return the outputs of a reader of word pieces, with those of evidence and of the text's vector or without."""
     outputs = by_layer(_PIECES_OUTPUTS, num_layers)
     return outputs | (_EVIDENCE_OUTPUTS if evidence else {}) | (_TEXT_OUTPUTS if text else {})
-
-
-def words_outputs(num_layers: int) -> Tensors:
-    return by_layer(_WORDS_OUTPUTS, num_layers)
 
 
 def step_constants(num_layers: int, without: Collection[str] = ()) -> Tensors:

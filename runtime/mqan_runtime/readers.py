@@ -73,7 +73,10 @@ class PieceReader:
 
         It pauses before each window of a request but its first, and before one after others that are long.
         """
-        wanted = self._wanted(rows)
+        unread = set() if any(row.request.request.choices for row in rows) else {"label_evidence", "word_evidence"}
+        if not any(row.request.wants_text_vector for row in rows):
+            unread.add("text_vector")
+        wanted = [name for name in self.outputs if name not in unread]
         flat = [(n, window) for n, row in enumerate(rows) for window in row.request.windows]
         if self.on_device is None:
             read = WindowsRead(self, wanted)
@@ -102,13 +105,6 @@ class PieceReader:
                 context_CD = buffers.read("context")[n, : requests[n].num_context_tokens]
                 row.text_vector = _of_length_1(context_CD.sum(axis=0))
         return decoding
-
-    def _wanted(self, rows: Sequence[Row]) -> list[str]:
-        has_choices = any(row.request.request.choices for row in rows)
-        unread = set() if has_choices else {"label_evidence", "word_evidence"}
-        if not any(row.request.wants_text_vector for row in rows):
-            unread.add("text_vector")
-        return [name for name in self.outputs if name not in unread]
 
     def _sum_up(self, rows: Sequence[Row], read: "WindowsRead", owners: Sequence[int], buffers: HostBuffers) -> Array:
         """Put what windows say as a whole into their requests' rows; return the scores of there being no answer."""
@@ -279,7 +275,7 @@ class WordReader:
         self.refusal_offset = 0.0  # it never refuses
         self._vocabulary = bundle.vocabulary
         self._vectors: WordVectors = bundle.vectors
-        self._outputs = g.words_outputs(sizes.num_layers)
+        self._outputs = g.by_layer(g.WORDS_OUTPUTS, sizes.num_layers)
         self._sizes = {"D": sizes.width, "H": sizes.num_heads, "W": sizes.head_width, "V": sizes.num_generated}
         self._session = open_graph(graphs.reader, g.WORDS_INPUTS, self._outputs)
         try:

@@ -48,12 +48,6 @@ def is_int8(provider: Provider, precision: Precision) -> bool:
     return on_cpu and precision != "float32"
 
 
-def give_back_memory() -> None:
-    """Give freed memory back to the system, where glibc would keep it: a graph is opened with several copies of it."""
-    if _has_glibc:
-        ctypes.CDLL(None).malloc_trim(0)
-
-
 def session_options(num_threads: int) -> onnxruntime.SessionOptions:
     """Return how sessions run: within so many threads, and adding up 8-bit products exactly."""
     options = onnxruntime.SessionOptions()
@@ -116,7 +110,8 @@ def open_session(
         if len(wanted) > 1 or is_captured:
             raise _blame(content, options, name, error) from error
         raise BundleError(f"{name}: onnxruntime cannot run this graph: {error}") from error
-    give_back_memory()
+    if _has_glibc:  # it would keep what is freed, and a graph is opened with several copies of it
+        ctypes.CDLL(None).malloc_trim(0)
     if provider == "cuda" and session.get_providers()[0] != CUDA:
         raise RuntimeError(
             "provider cuda was asked for, but onnxruntime fell back to the CPU: install mqan[gpu], CUDA 13 and "

@@ -171,7 +171,7 @@ class StepLoop:
 
     def begin(self, rows: Sequence[Row], max_tokens: npt.NDArray[np.int64], sizes: Mapping[str, int]) -> Decoding:
         """Return rows before their first step, for a reader to fill; ``sizes`` are those of the axes B, C, Q and U."""
-        sizes = {**self._sizes, **sizes, "K": min(FIRST_ROOM, most_steps(max_tokens))}
+        sizes = {**self._sizes, **sizes, "K": min(FIRST_ROOM, int(max_tokens.max()) + 1)}  # a step for the end, too
         constants = {**allocate({n: axes for n, axes in self._constants.items() if "B" in axes}, sizes), **self._shared}
         return self._occupy(HostBuffers(sizes, constants, allocate(self._state, sizes)), rows, max_tokens)
 
@@ -255,7 +255,7 @@ class StepLoop:
         parts = [(d, rows) for d, rows in parts if len(rows)]
         max_tokens = np.concatenate([d.max_tokens[rows] for d, rows in parts])
         sizes = {axis: max(d.sizes[axis] for d, _ in parts) for axis in parts[0][0].sizes}
-        sizes |= {"B": len(max_tokens), "K": max(sizes["K"], min(room, most_steps(max_tokens)))}
+        sizes |= {"B": len(max_tokens), "K": max(sizes["K"], min(room, int(max_tokens.max()) + 1))}
         with self.guard("merging"):
             buffers = self._merged(parts, sizes)
         keys = [d.keys[row] for d, rows in parts for row in rows]
@@ -285,11 +285,6 @@ def allocate(tensors: Axes, sizes: Mapping[str, int]) -> Buffers:
     if "slot_ids" in buffers:
         buffers["slot_ids"].fill(sizes["V"])
     return buffers
-
-
-def most_steps(max_tokens: npt.NDArray[np.int64]) -> int:
-    """Return the steps that the longest answers may need: one more than tokens, for the end."""
-    return int(max_tokens.max()) + 1
 
 
 def bind_output(binding: onnxruntime.IOBinding, name: str, array: Array) -> None:

@@ -13,9 +13,10 @@ NAMES = st.text("abc İΣ.-", min_size=1).filter(str.strip).map(lambda name: " "
 def test_round_trip(told: list[tuple[str, str]], requests: list[str]) -> None:
     read = read_state_change(write_state_change(told, requests))
     assert read is not None
-    assert [(slot.folded, value.folded) for slot, value in read.told] == [(fold(a), fold(b)) for a, b in told]
-    assert [part.folded for part in read.requests] == [fold(request) for request in requests]
-    assert read.others == ()
+    found, asked, others = read
+    assert [(slot.folded, value.folded) for slot, value in found] == [(fold(a), fold(b)) for a, b in told]
+    assert [part.folded for part in asked] == [fold(request) for request in requests]
+    assert not others
 
 
 @given(st.text("aB ;\n\t\u3000İΣßé\u00ad𝒳"), st.integers(0, 9), st.integers(0, 9))

@@ -8,11 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from torch import nn
 
 from mqan_core.text.vocab import Vocabulary
-from mqan_training import checkpoint as checkpoint_module
 from mqan_training.checkpoint import (
     VECTORS,
     Checkpoint,
@@ -202,9 +201,13 @@ def test_older_checkpoints_are_deleted(tmp_path: Path, keep: int, left: list[int
 
 def test_a_run_of_a_gpu_goes_on_on_a_cpu(trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "step-0000003"
+
+    def as_on_a_gpu(tensors: dict[str, torch.Tensor], path: Path) -> None:
+        random = {"random.cuda": torch.zeros(16, dtype=torch.uint8)} if "random.cpu" in tensors else {}
+        save_file({**tensors, **random}, path)
+
     with monkeypatch.context() as patch:
-        state = {"random.cpu": torch.get_rng_state(), "random.cuda": torch.zeros(16, dtype=torch.uint8)}
-        patch.setattr(checkpoint_module, "_random_state", lambda device: state)
+        patch.setattr("mqan_training.checkpoint.save_file", as_on_a_gpu)
         trained.save(folder)
     assert "random.cuda" in load_file(folder / "resume.safetensors")
     resumed = Trained(trained.vectors, seed=1)

@@ -298,4 +298,4 @@ def test_old_pools_go_and_the_first_stays(tmp_path: Path) -> None:
     kept = KeptPools(tmp_path, "key")
     for number in range(8):
         kept.write_pool(number, b"x")
-    assert [n for n in range(8) if kept.read_pool(n)] == [0, 3, 4, 5, 6, 7]
+    assert [n for n in range(8) if kept.read(f"pool-{n}")] == [0, 3, 4, 5, 6, 7]

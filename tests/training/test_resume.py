@@ -148,7 +148,7 @@ def test_a_recipe_in_bfloat16_trains_in_float32_where_that_is_faster(
     runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def losses(name: str, *, autocast: bool, has_instructions: bool) -> list[float]:
-        monkeypatch.setattr("mqan_training.device.has_bfloat16", lambda: has_instructions)
+        monkeypatch.setattr("mqan_training.batch.has_bfloat16", lambda: has_instructions)
         recipe = runs.recipe.model_copy(update={"autocast": autocast, "steps": 7, "validate_every": 8})
         run_recipe(recipe, runs.data, tmp_path / name, resume=False, start=None)
         return [record["answer"] for record in records(tmp_path / name)]

@@ -189,13 +189,6 @@ def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def checkpoint_to_resume(folder: Path, *, resume: bool) -> Path | None:
-    newest = latest_checkpoint(folder)
-    if newest is not None and not resume:
-        raise ValueError(f"{folder} already holds a run; resume it with --resume, or name another folder with --output")
-    return newest
-
-
 def latest_checkpoint(folder: Path) -> Path | None:
     return max(_checkpoints(folder), default=(0, None))[1]
 

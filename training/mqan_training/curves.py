@@ -7,7 +7,7 @@ task's own metric first.
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -55,24 +55,16 @@ class Curve:
     num_examples: int
 
 
-@dataclass(frozen=True, slots=True)
-class RunCurves:
-    """A run's name in the legend, and a curve a task."""
-
-    label: str
-    curves: dict[str, Curve]
-
-
-def read_runs(given: Sequence[str]) -> list[RunCurves]:
-    """Read runs given as ``FOLDER`` or ``LABEL=FOLDER``; without a label, the name of the folder is it."""
-    runs: list[RunCurves] = []
+def read_runs(given: Sequence[str]) -> dict[str, dict[str, Curve]]:
+    """Read the curves of runs, a task each, given as ``FOLDER`` or ``LABEL=FOLDER``; by default the folder's name."""
+    runs: dict[str, dict[str, Curve]] = {}
     for text in given:
         label, separator, folder = text.partition("=")
         if not separator or Path(text).is_dir():
             label, folder = Path(text).resolve().name, text
-        if not label or label in [run.label for run in runs]:
+        if not label or label in runs:
             raise ValueError(f"{text}: every run needs a label of its own: give LABEL=FOLDER")
-        runs.append(RunCurves(label, read_curves(Path(folder))))
+        runs[label] = read_curves(Path(folder))
     return runs
 
 
@@ -106,12 +98,12 @@ def read_curves(folder: Path) -> dict[str, Curve]:
     return curves
 
 
-def draw_curves(runs: Sequence[RunCurves], path: Path) -> None:
+def draw_curves(runs: Mapping[str, Mapping[str, Curve]], path: Path) -> None:
     """Draw one panel a task, with a line for each run that has the task, as SVG, PNG or PDF."""
     check_format(path)
-    tasks = list(dict.fromkeys(task for run in runs for task in run.curves))
+    tasks = list(dict.fromkeys(task for curves in runs.values() for task in curves))
     for task in tasks:
-        metrics = {run.curves[task].metric for run in runs if task in run.curves}
+        metrics = {curves[task].metric for curves in runs.values() if task in curves}
         if len(metrics) > 1:
             raise ValueError(f"{task} was scored by {' and by '.join(sorted(metrics))}: these curves do not compare")
     num_columns = min(len(tasks), _MAX_COLUMNS)
@@ -124,17 +116,13 @@ def draw_curves(runs: Sequence[RunCurves], path: Path) -> None:
         save_figure(figure, path)
 
 
-def _draw_task(axes: Axes, task: str, runs: Sequence[RunCurves]) -> None:
-    num_examples: dict[int, None] = {}
-    for i, run in enumerate(runs):
-        curve = run.curves.get(task)
-        if curve is None:
-            continue
-        num_examples[curve.num_examples] = None
+def _draw_task(axes: Axes, task: str, runs: Mapping[str, Mapping[str, Curve]]) -> None:
+    found = [(i, label, curves[task]) for i, (label, curves) in enumerate(runs.items()) if task in curves]
+    for i, label, curve in found:
         looks = {"markevery": math.ceil(len(curve.steps) / _MAX_MARKS), "markersize": 4, "clip_on": False}
-        draw_line(axes, i, curve.steps, curve.scores, run.label, f"curve-{task}-{run.label}", **looks)
+        draw_line(axes, i, curve.steps, curve.scores, label, f"curve-{task}-{label}", **looks)
         axes.set_ylabel(_NAMES.get(curve.metric, curve.metric))
-    numbers = " or ".join(f"{number:,}" for number in num_examples)
+    numbers = " or ".join(f"{number:,}" for number in dict.fromkeys(curve.num_examples for _, _, curve in found))
     axes.set_title(f"{task}, {numbers} validation examples", fontsize=10)
     axes.set_xlabel("training steps (batches)")
     axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))

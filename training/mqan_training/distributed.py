@@ -107,13 +107,10 @@ def joined_processes() -> Iterator[Processes]:
         yield Processes(0, 1, torch.device("cuda" if torch.cuda.is_available() else "cpu"))
         return
     device = _own_device(int(os.environ.get("LOCAL_RANK", "0")))
-    if device.type == "cuda":
-        torch.cuda.set_device(device)
-    dist.init_process_group(
-        "nccl" if device.type == "cuda" else "gloo",
-        timeout=timedelta(seconds=WAIT_S),
-        device_id=device if device.type == "cuda" else None,
-    )
+    backend, gpu = ("nccl", device) if device.type == "cuda" else ("gloo", None)
+    if gpu is not None:
+        torch.cuda.set_device(gpu)
+    dist.init_process_group(backend, timeout=timedelta(seconds=WAIT_S), device_id=gpu)
     yield Processes(dist.get_rank(), count, device)
     dist.destroy_process_group()  # not after an error: the others may be in the middle of something
 

@@ -9,7 +9,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from mqan_training.recipe import PiecesConfig, Recipe
 from mqan_training.runlog import RunLog, console
 from mqan_training.spelling import generator_tokens, grow
 from mqan_training.start import Start, adopt, record_origin, refuse_other_start
-from mqan_training.stream import Drawn, Stream, first_pool, phase_of
+from mqan_training.stream import POOLS, Drawn, Stream
 
 _AVERAGE_EVERY = 10  # steps; the last one counts, too
 _ADVICE = "lower reader_rate or decoder_rate"
@@ -132,7 +132,9 @@ def train(
     first of the pools that are ``kept`` a run begins before its sources have been read.
     """
     tune_process()
-    newest = checkpoints.checkpoint_to_resume(folder, resume=resume)
+    newest = checkpoints.latest_checkpoint(folder)
+    if newest is not None and not resume:
+        raise ValueError(f"{folder} already holds a run; resume it with --resume, or name another folder with --output")
     with joined_processes() as processes:
         console.quiet = not processes.is_first
         processes.wait()  # until all have looked into the folder
@@ -141,17 +143,12 @@ def train(
             raise ValueError(f"the processes found different checkpoints: put {folder} where all machines see it")
         if recipe.autocast and not is_reduced(True, processes.device):
             console.print("autocast: this CPU has no bfloat16 instructions, training in float32, which is faster here")
-        log = None
         if processes.is_first:
             folder.mkdir(parents=True, exist_ok=True)
             if newest is None:
                 record_origin(folder, start)
-            log = RunLog(folder, run.step)
-        try:
+        with closing(RunLog(folder, run.step)) if processes.is_first else nullcontext() as log:
             _take_steps(run, log)
-        finally:
-            if log is not None:
-                log.close()
     return checkpoints.step_folder(folder, run.step)
 
 
@@ -163,11 +160,11 @@ def _take_steps(run: Run, log: RunLog | None) -> None:
     try:
         while run.step < recipe.steps:
             phase = recipe.phase_after(run.step)
-            if batches is None or phase != phase_of(run.pool):
+            if batches is None or phase != run.pool // POOLS:
                 if batches is not None:
                     batches.close()
-                if phase != phase_of(run.pool):
-                    run.pool, run.index = first_pool(phase), 0
+                if phase != run.pool // POOLS:
+                    run.pool, run.index = phase * POOLS, 0
                 batches = run.stream.batches(run.pool, run.index, num_workers(processes.device))
             drawn = next(batches)
             run.pool, run.index = drawn.pool, drawn.next

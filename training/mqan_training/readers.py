@@ -50,23 +50,15 @@ class PieceReader:
         self._encoder = encoder_folder(recipe.pieces.encoder)
         self.layout = Layout(read_word_pieces(self._encoder))
         self.vocabulary = Vocabulary(())
-        if checkpoint is not None:
-            _refuse_other_encoder(checkpoint, self._encoder)
-
-    @property
-    def frozen(self) -> Mapping[str, Path]:
-        return {ENCODER_CONFIG: self._encoder / "config.json", WORD_PIECES: self._encoder / WORD_PIECES}
-
-    @property
-    def loss_weights(self) -> Mapping[str, float]:
-        config = self._recipe.pieces
-        return {
-            "answer": 1.0,
-            "span": config.span_weight,
-            "similarity": config.similarity_weight,
-            "evidence": config.evidence_weight,
-            "consistency": config.consistency_weight,
-        }
+        self.frozen = {ENCODER_CONFIG: self._encoder / "config.json", WORD_PIECES: self._encoder / WORD_PIECES}
+        others = ("span", "similarity", "evidence", "consistency")
+        self.loss_weights = {"answer": 1.0, **{name: getattr(recipe.pieces, f"{name}_weight") for name in others}}
+        for kept, given in self.frozen.items():
+            if checkpoint is not None and (checkpoint.folder / kept).read_bytes() != given.read_bytes():
+                raise ValueError(
+                    f"{given} is not that of the encoder that the run in {checkpoint.folder} began with; "
+                    "give its folder as `reader.encoder`"
+                )
 
     def build(self, tokens: Sequence[str]) -> PretrainedNetwork:
         config = self._recipe.pieces
@@ -78,7 +70,10 @@ class PieceReader:
         """Return what computes losses of the network on a device; its parts are compiled if that is a GPU."""
         teacher = Bert.from_folder(self._encoder).to(device).eval() if self._recipe.pieces.similarity_weight else None
         if device.type == "cuda" and shutil.which(os.environ.get("CC", "gcc")):
-            _compile(network)
+            # what is launched most often: small kernels keep a GPU waiting; a step takes four fifths of the time
+            network.decoder.taught_step = torch.compile(network.decoder.taught_step, dynamic=True)  # type: ignore[method-assign]
+            for layer in network.bert.layers:
+                layer.compile(dynamic=True)
         return partial(piece_losses, teacher=teacher)
 
     def prepare(self, example: Example, rng: np.random.Generator) -> PieceExample | None:
@@ -90,22 +85,6 @@ class PieceReader:
     def score(self, network: PretrainedNetwork, name: str, examples: Sequence[Example]) -> Mapping[str, float]:
         trained = Trained(network, self.vocabulary, self.layout)
         return score_examples(trained, examples, self._recipe.max_answer_tokens)
-
-
-def _compile(network: PretrainedNetwork) -> None:
-    """Compile what is launched most often: small kernels keep a GPU waiting; a step takes four fifths of the time."""
-    network.decoder.taught_step = torch.compile(network.decoder.taught_step, dynamic=True)  # type: ignore[method-assign]
-    for layer in network.bert.layers:
-        layer.compile(dynamic=True)
-
-
-def _refuse_other_encoder(checkpoint: Checkpoint, encoder: Path) -> None:
-    for kept, name in ((WORD_PIECES, WORD_PIECES), (ENCODER_CONFIG, "config.json")):
-        if (checkpoint.folder / kept).read_bytes() != (encoder / name).read_bytes():
-            raise ValueError(
-                f"{encoder / name} is not that of the encoder that the run in {checkpoint.folder} began with; "
-                "give its folder as `reader.encoder`"
-            )
 
 
 _BATCH = 32
@@ -136,20 +115,9 @@ class WordReader:
             self._path = checkpoint.vectors_path
         elif start is not None:
             self._path = _vectors_of(start, recipe)
-        self._vectors = load_vectors(self._path)
+        self.frozen, self._vectors = {VECTORS: self._path}, load_vectors(self._path)
+        self.question_pointer, self.loss_weights = config.model.question_pointer, {"answer": 1.0}
         self._collator = WordCollator(Vocabulary(()), 1)
-
-    @property
-    def question_pointer(self) -> bool:
-        return self._recipe.words.model.question_pointer
-
-    @property
-    def frozen(self) -> Mapping[str, Path]:
-        return {VECTORS: self._path}
-
-    @property
-    def loss_weights(self) -> Mapping[str, float]:
-        return {"answer": 1.0}
 
     def build(self, tokens: Sequence[str]) -> Network:
         config, vocabulary = self._recipe.words.model, Vocabulary(tokens, self._vectors.words)

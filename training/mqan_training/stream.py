@@ -26,7 +26,7 @@ from mqan_training.recipe import Recipe
 from mqan_training.words import WordExample
 
 _POOL_STEPS = 64  # batches of a pool where sources take turns
-_POOLS = 1 << 16  # of a phase; more than any run takes
+POOLS = 1 << 16  # of a phase; more than any run takes
 _STEPS = (1, 4, 8, 16)  # batches have answers of alike lengths: the decoder takes its steps one after the other
 _MOST_USELESS = 4096  # examples drawn one after the other of which none can be trained on
 _COUNTED = 40_000  # examples from which the generator's tokens are chosen, or more for a large generator
@@ -68,14 +68,6 @@ def round_of(weights: Mapping[str, float]) -> list[str]:
     return [name for _, name in sorted(places, key=lambda place: place[0])]
 
 
-def first_pool(phase: int) -> int:
-    return phase * _POOLS
-
-
-def phase_of(pool: int) -> int:
-    return pool // _POOLS
-
-
 class Stream(Dataset[torch.Tensor]):
     """Batches of examples drawn from sources; as torch's dataset, the batches of each pool as safetensors."""
 
@@ -107,7 +99,7 @@ class Stream(Dataset[torch.Tensor]):
     def pool(self, number: int) -> list[tuple[int, list[Prepared]]]:
         """Return the batches of a pool, each with the number of its source, or -1 for several."""
         rng = np.random.default_rng([self._recipe.seed, 7, number])
-        phase, place = divmod(number, _POOLS)
+        phase, place = divmod(number, POOLS)
         if self._recipe.order == "by_task":
             return self._turns(phase, place * _POOL_STEPS, rng)
         shares = self._shares_in(phase)
@@ -175,7 +167,7 @@ class Stream(Dataset[torch.Tensor]):
 
     def __getitem__(self, number: int) -> torch.Tensor:
         """Return the batches of a pool as safetensors: one block of shared memory and not one for each tensor."""
-        content = None if self._kept is None else self._kept.read_pool(number)
+        content = None if self._kept is None else self._kept.read(f"pool-{number}")
         if content is None:
             content = self._made(number)
             if self._kept is not None:
@@ -199,8 +191,8 @@ class Stream(Dataset[torch.Tensor]):
             _ = [len(source) for source in self._sources]  # read what all of them draw from once
         gc.collect()
         gc.freeze()  # the examples stay: no process need look through them, nor copy their pages
-        first = None if self._kept is None else self._kept.read_pool(pool)
-        end = pool - pool % _POOLS + _POOLS
+        first = None if self._kept is None else self._kept.read(f"pool-{pool}")
+        end = pool - pool % POOLS + POOLS
         pools = DataLoader(
             self,
             batch_size=None,

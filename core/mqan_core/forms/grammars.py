@@ -10,7 +10,6 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from mqan_core.errors import FormError
@@ -71,18 +70,8 @@ class FoldedText:
         return Part(found, self._places[start], self._places[end - 1] + 1)
 
 
-@dataclass(frozen=True, slots=True)
-class FoundCondition:
-    column: str  # folded, as the operator is
-    operator: str
-    value: Part
-
-
-@dataclass(frozen=True, slots=True)
-class FoundQuery:
-    aggregation: str  # one of ``AGGREGATIONS``, in lower case
-    column: str  # folded
-    conditions: tuple[FoundCondition, ...]
+FoundCondition = tuple[str, str, Part]
+"""Column and operator, folded, and the value."""
 
 
 def read_header(context: str) -> list[str]:
@@ -102,8 +91,8 @@ def read_header(context: str) -> list[str]:
     return names
 
 
-def find_query(text: str, header: Sequence[str]) -> FoundQuery:
-    """Find the parts of a query as decaNLP writes it, in any case, or raise ``FormError``.
+def find_query(text: str, header: Sequence[str]) -> tuple[str, str, list[FoundCondition]]:
+    """Find aggregation, column and conditions of a query as decaNLP writes it, in any case, or raise ``FormError``.
 
     Where a column's name is the beginning of another's, the longer one is meant; a selected column that is called
     like an aggregated other one is meant as a column.
@@ -113,9 +102,8 @@ def find_query(text: str, header: Sequence[str]) -> FoundQuery:
     if not match:
         raise FormError('The answer does not read "SELECT column FROM table WHERE column operator value AND ...".')
     columns = frozenset(map(fold, header))
-    aggregation, column = _read_selection(match[1], columns)
-    conditions = tuple(_find_conditions(folded, match.start(2), columns)) if match[2] else ()
-    return FoundQuery(aggregation, column, conditions)
+    conditions = _find_conditions(folded, match.start(2), columns) if match[2] else ()
+    return *_read_selection(match[1], columns), list(conditions)
 
 
 def _read_selection(text: str, columns: frozenset[str]) -> tuple[str, str]:
@@ -134,7 +122,7 @@ def _find_conditions(folded: FoldedText, begin: int, columns: frozenset[str]) ->
         raise FormError(f"After WHERE comes {shown(text[begin:])}, which is not a column of the table and an operator.")
     ends = [start - len("and ") for start, _, _ in heads[1:]] + [len(text)]
     for (_, column, operator), end in zip(heads, ends, strict=True):
-        yield FoundCondition(column, operator[1], folded.part(operator.end(), end))
+        yield column, operator[1], folded.part(operator.end(), end)
 
 
 def _find_heads(text: str, begin: int, columns: frozenset[str]) -> Iterator[tuple[int, str, re.Match[str]]]:
@@ -152,18 +140,14 @@ def _find_heads(text: str, begin: int, columns: frozenset[str]) -> Iterator[tupl
             free = operators[end].end()
 
 
-@dataclass(frozen=True, slots=True)
-class StateChange:
-    told: tuple[tuple[Part, Part], ...]  # slots and their values
-    requests: tuple[Part, ...]
-    others: tuple[Part, ...]  # between the commas of the first part, and no slot with a value
+def read_state_change(text: str) -> tuple[list[tuple[Part, Part]], list[Part], list[Part]] | None:
+    """Read a change of state, in any case: slots with their values, requests, and what else is between the commas.
 
-
-def read_state_change(text: str) -> StateChange | None:
-    """Read a change of state, in any case; None of a text without exactly one semicolon, unless it is ``None``."""
+    Return None of a text without exactly one semicolon, unless it is ``None``.
+    """
     folded = FoldedText(text)
     if folded.text == fold(_NO_CHANGE):
-        return StateChange((), (), ())
+        return [], [], []
     middle = folded.text.find(";")
     if folded.text.count(";") != 1:
         return None
@@ -176,7 +160,7 @@ def read_state_change(text: str) -> StateChange | None:
             others.append(folded.part(start, end))
     places = _between_commas(folded.text, middle + 1, len(folded.text))
     requests = [part for part in (folded.part(start, end) for start, end in places) if part.folded]
-    return StateChange(tuple(told), tuple(requests), tuple(others))
+    return told, requests, others
 
 
 def _between_commas(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

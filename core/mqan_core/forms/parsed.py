@@ -78,18 +78,18 @@ def _parse_query(places: _Places) -> ParsedQuery:
     name_of = {fold(name): name for name in header}
     if len(name_of) < len({*header}):
         raise FormError("Two columns of the table differ only in case or spaces.")
-    found = find_query(places.text, header)
+    aggregation, selected, found = find_query(places.text, header)
     conditions = []
-    for condition in found.conditions:
-        column = name_of[condition.column]
-        if other := _CONDITION.search(condition.value.folded):
+    for folded, operator, value in found:
+        column = name_of[folded]
+        if other := _CONDITION.search(value.folded):
             raise FormError(f"The answer compares {shown(other[1])}, which is no column of the table.")
-        if condition.operator not in _COMPARISONS:
-            raise FormError(f"The answer compares {shown(column)} by {condition.operator!r}, which SQL does not have.")
-        if not condition.value.folded:
+        if operator not in _COMPARISONS:
+            raise FormError(f"The answer compares {shown(column)} by {operator!r}, which SQL does not have.")
+        if not value.folded:
             raise FormError(f"The answer compares {shown(column)} with no value.")
-        conditions.append(Condition(condition.operator, places.value(column, condition.value)))
-    aggregation, column = found.aggregation.upper(), name_of[found.column]
+        conditions.append(Condition(operator, places.value(column, value)))
+    aggregation, column = aggregation.upper(), name_of[selected]
     return ParsedQuery(column, aggregation, tuple(conditions), _print_sql(aggregation, column, conditions))
 
 
@@ -116,10 +116,11 @@ def _parse_state(places: _Places) -> ParsedState:
     change = read_state_change(places.text)
     if change is None:
         raise FormError('The answer does not read "slot: value, slot: value; request, request".')
-    for part in change.others:
+    told, asked, others = change
+    for part in others:
         raise FormError(f"{shown(part.folded)} in the answer is no slot with a value.")
     slots: dict[str, ParsedValue] = {}
-    for slot, value in change.told:
+    for slot, value in told:
         if not (slot.folded and value.folded):
             raise FormError(f"The slot {shown(slot.folded)} in the answer has no name or no value.")
         if slot.folded not in slots:
@@ -127,7 +128,7 @@ def _parse_state(places: _Places) -> ParsedState:
         elif fold(slots[slot.folded].text) != value.folded:
             raise FormError(f"The slot {shown(slot.folded)} has two values in the answer.")
     requests: dict[str, ParsedValue] = {}
-    for part in change.requests:
+    for part in asked:
         requests.setdefault(part.folded, places.value(part.folded, part))
     return ParsedState(tuple(slots.values()), tuple(requests.values()))
 

@@ -35,10 +35,6 @@ def ngram_buckets(word: str, num_buckets: int) -> list[int]:
     ]
 
 
-def are_bounded(values: FloatArray) -> bool:
-    return bool((np.abs(values) <= LARGEST).all())
-
-
 def quantize_rows(rows: FloatArray) -> tuple[Int8Array, FloatArray]:
     """Quantise each row (the last axis) to int8 with its own scale: ``row ~ int8 * scale``; a zero row stays zero."""
     scales = (np.abs(rows).max(axis=-1) / 127.0).astype(np.float32)
@@ -59,7 +55,7 @@ class WordVectors:
             raise ValueError(
                 f"word vectors: {len(vocabulary.words)} words but {rows.shape[0]} rows and scales {list(scales.shape)}"
             )
-        if not (are_bounded(scales) and are_bounded(ngrams)):
+        if not all((np.abs(values) <= LARGEST).all() for values in (scales, ngrams)):
             raise ValueError(f"word vectors: scales or the n-gram table hold numbers beyond {LARGEST:g}")
         self._vocabulary = vocabulary
         self.rows = rows

@@ -67,7 +67,12 @@ class GreedyStep(nn.Module):
 
     def forward(self, encoded: Encoded, request: SlotBatch, state: LoopState) -> LoopState:
         """Choose the next word of every row and advance; rows that have ended go on harmlessly."""
-        is_word = self._previous(request, state) if self.refuses else None
+        is_word = None
+        if self.refuses:  # which words the previous one is
+            at_B11 = (state.position_B - 1).clamp(min=0)[:, None, None]
+            last_BF = state.trace_BKF.gather(1, at_B11.expand(-1, 1, state.trace_BKF.shape[2]))[:, 0]
+            slot_B = torch.where(state.position_B > 0, last_BF[:, TraceField.SLOT].to(torch.int64), -1)
+            is_word = request.c_slots_BC == slot_B[:, None], request.q_slots_BQ == slot_B[:, None]
         mixture, decoder_state = self.decoder.step(state.input_BD, state.position_B, state.decoder, encoded, is_word)
         p_vocab_BV, alpha_c_BC, alpha_q_BQ, gamma_B, lambda_B = mixture
         num_generated = p_vocab_BV.shape[1]
@@ -116,14 +121,6 @@ class GreedyStep(nn.Module):
 
     def piece_inputs(self, request: SlotBatch, piece_B: Tensor) -> Tensor:
         return request.generator_inputs_VD.index_select(0, piece_B)
-
-    @staticmethod
-    def _previous(request: SlotBatch, state: LoopState) -> tuple[Tensor, Tensor]:
-        at_B11 = (state.position_B - 1).clamp(min=0)[:, None, None]
-        width = state.trace_BKF.shape[2]
-        last_BF = state.trace_BKF.gather(1, at_B11.expand(-1, 1, width))[:, 0]
-        slot_B = torch.where(state.position_B > 0, last_BF[:, TraceField.SLOT].to(torch.int64), -1)
-        return request.c_slots_BC == slot_B[:, None], request.q_slots_BQ == slot_B[:, None]
 
 
 def _place(slots_BT: Tensor, slot_B1: Tensor, alpha_BT: Tensor) -> Tensor:

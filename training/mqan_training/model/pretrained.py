@@ -89,22 +89,17 @@ class PretrainedNetwork(nn.Module):
         c_fin_BCD, q_fin_BQD = self.project(c_states_BCM), self.project(q_states_BQM)
         c_span_BC2, q_span_BQ2 = self.span(c_states_BCM).float(), self.span(q_states_BQM).float()
         first_BD, null_B2 = self._over_windows(states_NSM[:, 0], inputs)
-        alike, similarity_BQ = self._similarity(states_NSM, q_states_BQM, inputs)
+        text_NM = self.similarity.vectors(mean_of_text(states_NSM, inputs.segments_NS))
+        choice_BQM = self.similarity.vectors(q_states_BQM)
+        similarity_BQ = self.similarity.score(text_NM[inputs.q_places_BQ // states_NSM.shape[1]], choice_BQM)
+        similarity_BQ = similarity_BQ * are_choices(inputs.groups_NS, inputs.q_places_BQ)
         starts = c_span_BC2[..., 0], q_span_BQ2[..., 0] + similarity_BQ
         ends = c_span_BC2[..., 1], q_span_BQ2[..., 1]
         nulls = null_B2[:, 0], null_B2[:, 1]
         span = Span(*starts, *ends, *nulls, inputs.pointed_BQ, inputs.allowed_B3, first_BD)
         keys, values = self.decoder.read_context(self.decoder.attended((c_fin_BCD, q_fin_BQD)))
-        states = (c_states_BCM, q_states_BQM)
-        return Encoded(c_fin_BCD, q_fin_BQD, keys, values, inputs.c_mask_BC, inputs.q_mask_BQ, span, alike, states)
-
-    def _similarity(self, states_NSM: Tensor, q_states_BQM: Tensor, inputs: ReaderInputs) -> tuple[Alike, Tensor]:
-        is_choice_BQ = are_choices(inputs.groups_NS, inputs.q_places_BQ)
-        text_NM = self.similarity.vectors(mean_of_text(states_NSM, inputs.segments_NS))
-        choice_BQM = self.similarity.vectors(q_states_BQM)
-        windows_BQ = inputs.q_places_BQ // states_NSM.shape[1]
-        score_BQ = self.similarity.score(text_NM[windows_BQ], choice_BQM)
-        return Alike(text_NM, choice_BQM), score_BQ * is_choice_BQ
+        rest = span, Alike(text_NM, choice_BQM), (c_states_BCM, q_states_BQM)
+        return Encoded(c_fin_BCD, q_fin_BQD, keys, values, inputs.c_mask_BC, inputs.q_mask_BQ, *rest)
 
     def _over_windows(self, first_NM: Tensor, inputs: ReaderInputs) -> tuple[Tensor, Tensor]:
         num_rows = inputs.allowed_B3.shape[0]
