@@ -222,10 +222,13 @@ def evaluate(
     """
     _refuse_stray_options(ctx, given=bool(rows), need="ROWS", others=True)
     if rows:
-        from mqan_cli.labelled.command import evaluate_rows
+        from mqan_cli.labelled.report import show_scores
+        from mqan_cli.labelled.rows import judge_rows, read_task
+        from mqan_cli.labelled.scores import scores_of
 
-        asked = _asked(label, answer, yes_no, question, labels, scale)
-        evaluate_rows(Rows(rows, text, ()), {**asked, "none": none}, accuracy, server, bundle, html, json)
+        given = list(Rows(rows, text, ()))
+        task = read_task(given, none=none, **_asked(label, answer, yes_no, question, labels, scale))
+        show_scores(scores_of(*judge_rows(given, task, server, bundle), task, accuracy), html, json)
         return
     with told_in_one_line():
         from mqan_cli.evaluation import evaluate_model

@@ -78,7 +78,7 @@ def adapt(
 
 
 def _tell(fitted: "Fitted", names: list[str]) -> None:
-    from mqan_cli.labelled.command import aligned, share
+    from mqan_cli.labelled.report import aligned, share
 
     before, after = fitted.accuracy
     print(f"Of {len(fitted.gold)} rows {share(before)} are answered rightly before, {share(after)} after.")

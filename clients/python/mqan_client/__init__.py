@@ -47,3 +47,5 @@ from mqan_client.results import StreamedWord as StreamedWord
 from mqan_client.tables import answer_column as answer_column
 from mqan_client.tables import record_column as record_column
 from mqan_client.transport import Retries as Retries
+
+__all__ = sorted(name for name, value in globals().items() if getattr(value, "__module__", "").startswith("mqan_"))

@@ -83,25 +83,22 @@ def _reader_of_field(field: Field[Any], hint: Any) -> Callable[[Document], Any]:
 
 
 def _reader(hint: Any) -> Callable[[Any], Any]:
-    kind, parts = get_origin(hint), get_args(hint)
+    kind, parts = get_origin(hint), [part for part in get_args(hint) if part is not NoneType]
     if kind is UnionType:
-        readers = {part: _reader(part) for part in parts if part is not NoneType}
-        return lambda said: readers[_fitting(tuple(readers), said)](said)
-    if kind in (tuple, dict):
-        read = _reader(parts[kind is dict])
-        if kind is tuple:
-            return lambda said: tuple(map(read, said))
+        if len(parts) == 1:
+            return _reader(parts[0])
+        return lambda said: _read(parts[0] if _readers(parts[0]).keys() <= said.keys() else parts[1], said)
+    if kind is tuple:
+        read = _reader(parts[0])
+        return lambda said: tuple(map(read, said))
+    if kind is dict:
+        read = _reader(parts[1])
         return lambda said: {name: read(value) for name, value in said.items()}
     if hint is Source:
         return lambda said: Source(said.removeprefix("SOURCE_").lower())
-    is_result = is_dataclass(hint)
+    is_result = is_dataclass(hint)  # asked in the line below, it would narrow the type
     return partial(_read, hint) if is_result else _as_it_is
 
 
 def _as_it_is(said: Any) -> Any:
     return said
-
-
-def _fitting(kinds: tuple[Any, ...], document: Document) -> Any:
-    """Return the only kind, or that whose fields a document has."""
-    return kinds[0] if len(kinds) == 1 or _readers(kinds[0]).keys() <= document.keys() else kinds[1]

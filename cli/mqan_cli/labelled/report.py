@@ -1,16 +1,13 @@
 """``mqan evaluate ROWS``: the scores of rows as text in a terminal, as a page of HTML and as JSON."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any, Final
 
 from mqan_cli.asked import LEAST
-from mqan_cli.batch.inputs import Rows
 from mqan_cli.files import write_text
-from mqan_cli.labelled.rows import judge_rows, read_task
-from mqan_cli.labelled.scores import scores_of
 from mqan_client.display import css_of, marked
 
 _WRONG: Final = 5  # rows that are shown in the terminal
@@ -19,19 +16,8 @@ _AROUND: Final = 60  # characters of the text beside what was shown as evidence
 _PAGE: Final = Path(__file__).with_name("page.html")
 
 
-def evaluate_rows(
-    given: Rows,
-    asked: Mapping[str, Any],
-    accuracy: float,
-    server: str | None,
-    bundle: Path | None,
-    html: Path | None,
-    to: Path | None,
-) -> None:
-    """Measure the model on rows that say what is right; arguments are the options of the command."""
-    rows = list(given)
-    task = read_task(rows, **asked)
-    scores = scores_of(*judge_rows(rows, task, server, bundle), task, accuracy)
+def show_scores(scores: dict[str, Any], html: Path | None, to: Path | None) -> None:
+    """Print the scores of rows; write them as a page and as JSON, too, where a file is given."""
     print("\n".join(_lines(scores)))
     if html is not None:
         write_text(html, _page(scores))
