@@ -445,15 +445,6 @@ export async function accessible(open, { colorScheme, width }, axe) {
   await page.waitForSelector("#download:not([hidden])");
   await page.locator("#list-body button").first().click();
   await check("with a list of texts");
-  await page.locator("#questions input").nth(2).fill("Who pays?");
-  await page.locator("#questions select").first().selectOption("yes_no");
-  await page.click("#ask");
-  await page.waitForSelector("#download:not([hidden])");
-  await page.locator("#list-body [data-name]").first().click();
-  await check("while a label is corrected");
-  await page.locator("#list-body select").selectOption("no");
-  await page.waitForSelector("#corrected:not([hidden])");
-  await check("with a corrected label");
   await page.click("#mode-one");
   await page.fill("#context", "");
   await page.click("#ask");
