@@ -163,6 +163,8 @@ class WindowsRead:
 
     def of_words(self, name: str, numbers: npt.NDArray[np.int64]) -> Array:
         """Return an output for words by their numbers; zeros for 0."""
+        if name not in self._rows and len(numbers) and (read := self._of_one_window(name, numbers)) is not None:
+            return read
         if name not in self._rows:
             parts = [np.moveaxis(part, 1, 2) if part.ndim == 4 else part for part in self._parts.pop(name)]
             parts = [part.reshape(-1, *part.shape[2:]) for part in parts]
@@ -170,12 +172,24 @@ class WindowsRead:
         found = self._rows[name].take(numbers, axis=0)
         return np.moveaxis(found, 2, 1) if found.ndim == 4 else found
 
+    def _of_one_window(self, name: str, numbers: npt.NDArray[np.int64]) -> Array | None:
+        """Return what ``of_words`` does where there is one window of one request, without copying what is not asked."""
+        parts = self._parts[name]
+        if len(parts) > 1 or len(parts[0]) > 1 or (numbers.ndim > 1 and len(numbers) > 1) or numbers.min() < 1:
+            return None
+        found: Array = parts[0][0].take(numbers.ravel() - 1, axis=int(parts[0].ndim == 4))
+        return found[None] if numbers.ndim > 1 else found
+
     def fill(self, decoding: Decoding, words: "WordsOf") -> None:
         for target, (name, numbers) in self._reader.targets.items():
             decoding.buffers.write(target, self.of_words(name, words.numbers[numbers]))
             if name.startswith(("inputs", "keys", "values")):  # large, and not read again
-                del self._rows[name]
-        del self._rows["words"]
+                self._forget(name)
+        self._forget("words")
+
+    def _forget(self, name: str) -> None:
+        self._rows.pop(name, None)
+        self._parts.pop(name, None)
 
 
 class WordsOf:

@@ -19,7 +19,7 @@ from mqan_core.answer.evidence import EvidenceVectors
 from mqan_core.answer.explain import Pointers
 from mqan_core.answer.quotations import QuotationScores
 from mqan_core.ask.request import Request
-from mqan_core.text.layout import Window
+from mqan_core.text.layout import Window, work_of
 from mqan_runtime.graphs import NEXT, TYPES
 from mqan_runtime.session import denormals_as_zero
 
@@ -55,6 +55,11 @@ class ReadRequest:
     def num_read(self) -> int:
         """Pieces of all windows, or words."""
         return sum(len(window.pieces) for window in self.windows) or self.request.num_read
+
+    @property
+    def work(self) -> int:
+        """How long it takes to read, in pieces of a short window, or words."""
+        return sum(work_of(len(window.pieces)) for window in self.windows) or self.request.num_read
 
 
 @dataclass(slots=True, eq=False)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from mqan_core.ask.request import Request, read_request
 from mqan_core.example import Choice
-from mqan_core.text.layout import MOST_PIECES, SHARED, WINDOW, Layout, Window, count_read
+from mqan_core.text.layout import MOST_PIECES, SHARED, WINDOW, Layout, Window, estimate_work, work_of
 from mqan_core.text.tokens import read_tokens
 from mqan_core.text.vocab import Vocabulary
 from mqan_core.text.word_pieces import WordPieces
@@ -84,5 +84,10 @@ def test_a_run_of_ideographs_takes_few_pieces() -> None:
 @given(st.integers(1, 200), st.integers(0, 255), st.integers(1, 12), st.integers(1, 1500))
 def test_it_is_known_before_how_much_is_read(question: int, labels: int, words: int, context: int) -> None:
     _, windows = lay_out("ann " * context, "who " * question, *["red " * words] * labels)
-    found = sum(len(window.pieces) for window in windows)
-    assert found / 1.1 <= count_read(question, labels * (1 + words), context) <= 2 * found
+    found = sum(work_of(len(window.pieces)) for window in windows)
+    assert found / 1.1 <= estimate_work(question, labels * (1 + words), context) <= 2 * found
+
+
+def test_labels_read_together_cost_more_than_each_alone() -> None:
+    assert estimate_work(4, 3 * 255, 6) > 1.8 * (4 + 3 * 255 + 6)
+    assert estimate_work(4, 20, 6) < 1.2 * (4 + 20 + 6)

@@ -47,6 +47,10 @@ class ReadText:
     def num_read(self) -> int:
         return self.num_context_tokens + self.num_question_tokens
 
+    @property
+    def work(self) -> int:
+        return self.num_read
+
 
 class Unlimited:
     """A semaphore that nobody waits for."""

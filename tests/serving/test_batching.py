@@ -320,7 +320,7 @@ def test_pace_is_that_of_the_best_of_the_last_long_readings() -> None:
     assert pace.most_in(3) == math.inf
     for seconds in (2, 0.5, 1):
         pace.note(1000, seconds)
-    assert pace.most_in(3) == 2 * 2000 * 3
+    assert pace.most_in(3) == pytest.approx(0.8 * 2 * 2000 * 3)  # a fifth of an answer's time is not reading
 
 
 def test_what_is_inside_can_be_read_in_time() -> None:
@@ -330,8 +330,8 @@ def test_what_is_inside_can_be_read_in_time() -> None:
     with admission.admit(5000):  # one alone always may
         assert not admission.has_room(1)
     with admission.admit(1500):
-        assert admission.has_room(500)
-        assert not admission.has_room(501)
+        assert admission.has_room(99)
+        assert not admission.has_room(101)
     assert admission.has_room(5000)
 
 

@@ -141,15 +141,15 @@ async def test_the_time_of_a_question_is_not_given_twice(start_server: Any, monk
     admission, batcher = callers.service._admission, callers.service._batcher
     answer, waits, left_s = batcher.answer, list[int](), list[float]()
 
-    async def wait(num_pieces: int) -> None:
+    async def wait(work: int) -> None:
         await asyncio.sleep(0.011)
-        waits.append(num_pieces)
+        waits.append(work)
 
     async def answer_in_time(*given: Any, deadline: float, **named: Any) -> Any:
         left_s.append(deadline - time.monotonic())
         return await answer(*given, deadline=deadline, **named)
 
-    monkeypatch.setattr(admission, "has_room", lambda num_pieces: len(waits) >= 4)
+    monkeypatch.setattr(admission, "has_room", lambda work: len(waits) >= 4)
     monkeypatch.setattr(admission, "wait", wait)
     monkeypatch.setattr(batcher, "answer", answer_in_time)
     questions = [{"question": "Where?", "timeout_ms": 20_000}]
@@ -317,13 +317,13 @@ async def test_what_cannot_be_read_in_its_time_is_refused_at_once(start_server: 
     callers.service._pace.note(1000, 1)
     refused = await callers.rest.post(path, json=HEAVY[path])
     assert refused.status_code == 413
-    assert "this server reads about 30000 in the 30 s of the call" in refused.text
+    assert "server answers in the 30 s of the call" in refused.text
     assert callers.service.num_requests == engine.num_started == 0
 
 
 async def test_what_can_be_read_in_its_time_is_taken(start_server: Any) -> None:
     callers = await start_server(request_timeout_s=300)
-    callers.service._pace.note(1000, 4)
+    callers.service._pace.note(1000, 2)
     texts = [{"context": CONTEXT, "questions": [{"question": "Which?", "choices": LABELS}]}] * 60
     assert len((await ask(callers, texts=texts))["texts"]) == 60
     refused = await callers.rest.post("/v1/answers", json={"texts": texts, "timeout_ms": 2000})
@@ -331,7 +331,7 @@ async def test_what_can_be_read_in_its_time_is_taken(start_server: Any) -> None:
 
 
 async def test_questions_side_by_side_are_as_many_as_can_be_read_soon(start_server: Any, engine: Any) -> None:
-    callers = await start_server(max_batch_size=4)
+    callers = await start_server(max_batch_size=8)
     engine.may_answer.clear()
     most = {}
     for name, given, expected in (

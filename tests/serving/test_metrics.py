@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from mqan.v1 import answer_pb2
@@ -230,3 +231,36 @@ def test_processes_are_summed_and_the_ended_keep_their_counts(tmp_path: Path) ->
     assert samples["mqan_queue_depth", ()] == 4
     assert samples["mqan_requests_in_flight_limit", ()] == 16
     assert sum(value for (name, _), value in samples.items() if name == "mqan_model_info") == 1
+
+
+_LEFT: dict[str, tuple[str, bytes | None]] = {  # by what happened: a file and what it holds, a folder where None
+    "killed while it was made": ("counter_999999.db", b""),
+    "the disk was full": ("counter_999999.db", b"\x20\0\0\0"),
+    "garbage": ("counter_999999.db", b"\xff" * 4096),
+    "a gauge without a process": ("gauge_livesum_x.db", b""),
+    "a gauge of the dead": ("gauge_livesum_999999.db", b""),
+    "a file of others": ("notes.db", b"x"),
+    "a folder in place of a file": ("counter_77.db", None),
+}
+
+
+@pytest.mark.parametrize("name", _LEFT)
+def test_what_others_left_in_the_folder_costs_no_counts(name: str, tmp_path: Path) -> None:
+    file, content = _LEFT[name]
+    if content is None:
+        (tmp_path / file).mkdir()
+    else:
+        (tmp_path / file).write_bytes(content)
+    ended = subprocess.run(
+        [sys.executable, "-c", _PROCESS, "3"],
+        env=os.environ | {"PROMETHEUS_MULTIPROC_DIR": str(tmp_path)},
+        input="render\n",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    samples = read(ended.stdout.removeprefix("done\n"))
+    assert samples["mqan_requests_total", ("ok", "Answer", "rest")] == 3
+    assert samples["mqan_requests_in_flight", ()] == 1

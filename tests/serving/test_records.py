@@ -14,7 +14,8 @@ from mqan_client import InvalidRequestError, Record
 from mqan_core.answer.types import Answer, AnswerSpan, Source
 from mqan_core.errors import InputError
 from mqan_serving.records import filling
-from mqan_serving.records.filling import NOT_SAID, RecordRequest, balanced
+from mqan_serving.records.cells import is_left_empty
+from mqan_serving.records.filling import EMPTY, NOT_SAID, RecordRequest, balanced
 from mqan_serving.records.schema import RecordField, read_schema
 from mqan_serving.rest.openapi import openapi_document
 from tests.answering import LABELS, make_text
@@ -136,6 +137,36 @@ def quotation_of(context: str, text: str, probability: float) -> Answer:
 def filled(context: str, field: RecordField, answer: Answer) -> filling.FilledField:
     [found] = filling.fill_fields(RecordRequest(context, (field,), None), [answer], str.isascii).fields
     return found
+
+
+_TABLES = (
+    "name,phone,email\nIda,,ida@a.example\nOtto,0555 123 456,",
+    "|day|high|low|\n|-|-|-|\n|Mon|14|–|\n|Tue|16|5|",
+    "item;qty\nlamps;\nchairs;2",
+    "Start: n/a\nEnd: 5 May\nE-mail: ____\nE-mail: a@b.example\nDeposit: -\nRent: 640",
+)
+
+
+@pytest.mark.parametrize(
+    ("context", "question", "is_empty"),
+    [
+        *((_TABLES[0], "What is the phone of Ida?", True), (_TABLES[0], "What is the phone of Otto?", False)),
+        *((_TABLES[0], "email of Otto", True), (_TABLES[0], "What is the phone?", False)),
+        *((_TABLES[1], "low on Mon", True), (_TABLES[1], "What is the low on Tue?", False)),
+        *(("lamp | price\nred | 5\nblue | ", "What is the price of blue lamps?", False), ("", "What?", False)),
+        *((_TABLES[2], "quantity of lamps", True), (_TABLES[3], "What is the start?", True)),
+        *((_TABLES[3], "What is the end?", False), (_TABLES[3], "e-mail", False)),
+        *((_TABLES[3], "deposit", True), (_TABLES[3], "deposit of the flat", False)),
+    ],
+)  # fmt: skip
+def test_what_a_form_or_table_leaves_empty_is_known(context: str, question: str, is_empty: bool) -> None:
+    assert is_left_empty(context, question) is is_empty
+
+
+def test_an_empty_place_is_told_as_one(clients: Any) -> None:
+    record = fill(clients, "Deposit: -\nRent: 640", {"properties": {"deposit": {"type": "string"}}})
+    assert not record.fields["deposit"].answered
+    assert record.fields["deposit"].reason in (EMPTY, NOT_SAID)
 
 
 @pytest.mark.parametrize(

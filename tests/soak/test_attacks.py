@@ -127,11 +127,33 @@ def ask_about(port: int, text: str) -> None:
         client.post(f"http://127.0.0.1:{port}/v1/answer", json=body)
 
 
+def ask_much(port: int, path: str, body: dict[str, Any]) -> None:
+    """Ask for what takes long, or is refused for it, whatever becomes of it."""
+    with suppress(httpx2.TransportError), httpx2.Client(trust_env=False, timeout=60) as client:
+        client.post(f"http://127.0.0.1:{port}{path}", json=body)
+
+
+def heavy_calls() -> list[tuple[str, dict[str, Any]]]:
+    """Return calls of few bytes: lines of a list that a pattern could take for ever, and labels for many texts."""
+    labels, context = [f"v{i}" for i in range(255)], "The total is 5 EUR."
+    listed = "Choose one of these options\n- a" + ", or" * 33 + "x\n- b\n- c"
+    of_labels = {"parameters": {"candidate_labels": labels}}
+    return [
+        ("/v1/answer", {"context": context, "question": listed}),
+        ("/v1/hf/zero-shot-classification", {"inputs": [context] * 256, **of_labels}),
+        ("/v1/hf/zero-shot-classification", {"inputs": [context] * 4, **of_labels}),
+        (
+            "/v1/records",
+            {"context": context, "schema": {"properties": {f"f{i}": {"enum": labels} for i in range(256)}}},
+        ),
+    ]
+
+
 def run_attacks(http_port: int, grpc_port: int, begun: Event, over: Event) -> None:
     """Attack in all ways at once until it is over, each way at a pace that one core beside the server's keeps up."""
     logging.getLogger("asyncio").setLevel("ERROR")  # it warns of each peer that has closed
     chance = random.Random(41)
-    endless, kinds, texts = list(ENDLESS.values()), list(ATTACKS), list(TEXTS.values())
+    endless, kinds, texts, heavy = list(ENDLESS.values()), list(ATTACKS), list(TEXTS.values()), heavy_calls()
 
     def send_endless() -> None:
         begin, more = chance.choice(endless)
@@ -143,6 +165,7 @@ def run_attacks(http_port: int, grpc_port: int, begun: Event, over: Event) -> No
         (lambda: asyncio.run(drip(http_port, over)), 0.0),
         (lambda: ask_about(http_port, chance.choice(texts)), 2.0),
         (lambda: attack(grpc_port, chance.choice(kinds), 0.02), 1.0),
+        (lambda: ask_much(http_port, *chance.choice(heavy)), 1.0),
     ]
 
     def repeat(way: Callable[[], None], pause_s: float) -> None:

@@ -41,6 +41,7 @@ _NAMED: Final = 5  # words of a choice that is too long
 MOST_QUESTION: Final = 256  # pieces of the question and of the longest label
 SHARED: Final = 1  # the group of question and context, which attend to all and which all attend to
 _NUM_MARKS = 3  # [CLS], and [SEP] after question and context
+_AS_LONG: Final = 750  # pieces of a window whose attention to each other takes as long as all else
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +105,17 @@ class Layout:
         return [*windows, *(head.window(context_ids[words], words, slice(0, 0), self._between) for head in others)]
 
 
-def count_read(num_question: int, num_labels: int, num_context: int) -> int:
-    """Return how many pieces are read of a request, with the separators in front of labels, in all its windows."""
+def work_of(num_pieces: int) -> int:
+    """Return how long a window takes to read, in pieces of a short one: each attends to all others."""
+    return num_pieces + num_pieces * num_pieces // _AS_LONG
+
+
+def estimate_work(num_question: int, num_labels: int, num_context: int) -> int:
+    """Return the work of a request by its pieces, with the separators in front of labels, in all its windows."""
     head = num_question + min(num_labels, TOGETHER) + _NUM_MARKS
     size = max(WINDOW - head, LEAST_CONTEXT)
     num_windows = 1 + max(0, ceil((num_context - size) / (size - OVERLAP))) + max(0, ceil(num_labels / TOGETHER) - 1)
-    return num_windows * (head + min(num_context, size))
+    return num_windows * work_of(head + min(num_context, size))
 
 
 def _groups(lengths: Sequence[int]) -> list[slice]:

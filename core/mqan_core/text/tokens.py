@@ -27,7 +27,7 @@ import re
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, cached_property, lru_cache
 from itertools import chain
 from typing import NamedTuple
 
@@ -56,6 +56,9 @@ _SPACES = re.compile(" +")
 _READABLE = re.compile(rf"[^\s{INVISIBLE}]")
 _ASSIGNED = 0x40000  # beyond the first planes are unassigned and private characters (C), and few others
 _OTHERS = range(0xE0000, 0xE1000)
+
+_REMEMBERED_LABELS, _LONGEST_LABEL = 4096, 64  # characters: many texts are asked with the same labels
+_REMEMBERED_TEXTS, _LONGEST_TEXT = 8, 16_384  # that many questions are asked about
 
 Kinds = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.intp]
@@ -138,15 +141,15 @@ def read_tokens(text: str, check: Callable[[Size], None] | None = None) -> list[
 
     The check gets the string's size before the tokens are made, to refuse what is too long.
     """
-    found = _Boundaries(text)
+    found = _boundaries(text)
     if check is not None:
         check(found.size)
-    return list(found.tokens())
+    return list(found.tokens)
 
 
 def measure(text: str) -> Size:
     """Return how much there is to read in a text, without making its tokens: in some 20 ms for 1 MiB of anything."""
-    return _Boundaries(text).size
+    return _boundaries(text).size
 
 
 def detokenize(pieces: Iterable[str]) -> str:
@@ -180,7 +183,7 @@ class _Boundaries:
             ends = np.minimum(places[self._ends - 1] + 1, len(codes))
             self.ends = ends + is_selector[ends]
 
-    @property
+    @cached_property
     def size(self) -> Size:
         if not self.starts.size:
             return Size(0, 0, 0)
@@ -188,7 +191,11 @@ class _Boundaries:
         longest = int(lengths.argmax())
         return Size(lengths.size, int(lengths[longest]), int(self.starts[longest]))
 
-    def tokens(self) -> Iterator[Token]:
+    @cached_property
+    def tokens(self) -> tuple[Token, ...]:
+        return tuple(self._tokens())
+
+    def _tokens(self) -> Iterator[Token]:
         kinds, text = self._kinds, self._text
         opens = _OPENS[kinds[self._starts], kinds[self._starts + 1]]
         closes = _CLOSES[kinds[self._ends], kinds[self._ends + 1]]
@@ -197,3 +204,14 @@ class _Boundaries:
         for (is_open, first, last, is_closed), (start, end) in zip(within, spans, strict=True):
             opening, closing = HALF_SPACE if is_open else "", HALF_SPACE if is_closed else ""
             yield Token(opening + text[first:last] + closing, start, end)
+
+
+_labels = lru_cache(_REMEMBERED_LABELS)(_Boundaries)
+_texts = lru_cache(_REMEMBERED_TEXTS)(_Boundaries)
+
+
+def _boundaries(text: str) -> _Boundaries:
+    """Return the boundaries of a text: of one that was just read, or of a label, those of the last time."""
+    if len(text) <= _LONGEST_LABEL:
+        return _labels(text)
+    return _texts(text) if len(text) <= _LONGEST_TEXT else _Boundaries(text)

@@ -47,6 +47,8 @@ class WordPieces:
     def ids(self, word: str) -> tuple[int, ...]:
         """Return the numbers of a word's pieces, at least one."""
         known = self._known.get(word)
+        if known is None and word.isascii() and word.isalpha() and word in self._id_of:
+            known = self._known[word] = (self._id_of[word],)  # a plain word, which is one piece
         if known is None:
             parts = [self._match(part) for part in _parts(word)]
             known = tuple(i for part in parts for i in part) or (self._id_of[UNKNOWN],)

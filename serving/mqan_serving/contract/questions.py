@@ -18,7 +18,7 @@ from mqan_core.ask.options import ALL_SOURCES, MOST_ALTERNATIVES, MOST_CHOICES, 
 from mqan_core.errors import InputError
 from mqan_core.example import Choice
 from mqan_core.forms.parsed import check_parse
-from mqan_core.text.layout import count_read
+from mqan_core.text.layout import estimate_work
 from mqan_core.text.tokens import measure
 from mqan_serving.contract.errors import refuse, shown_field
 from mqan_serving.contract.model import described
@@ -174,11 +174,11 @@ class Question(BaseModel):
         return len(self.context) + len(self.question) + chars_of_labels
 
     @cached_property
-    def num_pieces(self) -> int:
-        """About how many pieces are read, those of question and labels once for each part of the context."""
+    def work(self) -> int:
+        """About how long it takes to read, that of question and labels once for each part of the context."""
         labels = self.labels
         num_labels = _estimate(" ".join(labels)) + len(labels)
-        return count_read(_estimate(self.question), num_labels, _estimate(self.context))
+        return estimate_work(_estimate(self.question), num_labels, _estimate(self.context))
 
     def _choices(self) -> tuple[Choice, ...]:
         if self.yes_no:

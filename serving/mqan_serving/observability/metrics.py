@@ -6,7 +6,9 @@ the sums, their gauges do not.
 """
 
 import os
-from collections.abc import Collection, Sequence
+import re
+import sys
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Final, Literal
@@ -21,6 +23,7 @@ from prometheus_client import (
     generate_latest,
     values,
 )
+from prometheus_client.metrics_core import Metric
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 from prometheus_client.values import MultiProcessValue
 
@@ -44,6 +47,9 @@ OTHER_KEYS = "(others)"  # no name of a key
 _MOST_KEYS = 100
 _KEY_REQUESTS: Final = "key_requests"
 _BY_KEY: Final = f"mqan_{_KEY_REQUESTS}".encode()
+
+_FILE: Final = re.compile(r"(?:counter|histogram|gauge_[a-z]+)_[0-9]{1,9}\.db")  # the library's names
+_HEAD_BYTES: Final = 8  # of a file; the first four say how many of all are used
 
 _STAGE_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _SIZES = tuple(2.0**power for power in range(9))
@@ -192,7 +198,7 @@ class Metrics(Meter):
         if self._folder is not None:
             _forget_ended_processes(self._folder)
             registry = CollectorRegistry()
-            MultiProcessCollector(registry, str(self._folder))  # type: ignore[no-untyped-call]
+            _Collector(registry, str(self._folder))  # type: ignore[no-untyped-call]
         lines = generate_latest(registry).splitlines(keepends=True)
         return b"".join(line for line in lines if names_keys or _BY_KEY not in line)
 
@@ -203,9 +209,30 @@ def _kind_of(answer: Answer) -> str:
     return "several" if answer.is_multiple else "choice" if answer.choices else "free"
 
 
+class _Collector(MultiProcessCollector):
+    """The library's, but for files that are none of a process, or not whole: of one killed while it made them."""
+
+    def collect(self) -> Iterable[Metric]:
+        files = [str(path) for path in Path(self._path).glob("*.db") if _is_whole(path)]
+        merged: Iterable[Metric] = self.merge(files, accumulate=True)  # type: ignore[no-untyped-call]
+        return merged
+
+
+def _is_whole(path: Path) -> bool:
+    if not _FILE.fullmatch(path.name):
+        return False
+    try:
+        with path.open("rb") as file:
+            used = int.from_bytes(file.read(_HEAD_BYTES)[:4], sys.byteorder, signed=True)
+            size = os.fstat(file.fileno()).st_size
+            return size >= _HEAD_BYTES and (used == 0 or _HEAD_BYTES <= used <= size)
+    except OSError:
+        return False
+
+
 def _forget_ended_processes(folder: Path) -> None:
     """Remove the gauges of processes that have ended."""
-    for process in {int(path.stem.rpartition("_")[2]) for path in folder.glob("gauge_live*.db")}:
+    for process in {int(path.stem.rpartition("_")[2]) for path in folder.glob("gauge_live*_[0-9]*.db")}:
         try:
             os.kill(process, 0)
         except ProcessLookupError:

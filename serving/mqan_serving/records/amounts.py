@@ -8,7 +8,7 @@ multiply, of any language, has to be complete: "5 Millionen" has no value becaus
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 from typing import Final
@@ -54,7 +54,15 @@ _THREE_DECIMALS: Final = any_case(  # or more; of dollars and pounds in prices o
 )
 _WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 NUMBER_WORDS: Final[Mapping[str, int]] = {word: number for number, word in enumerate(_WORDS)}
-_MORE_WORDS: Final = any_case(r"(?:\wty|hundred|thousand|million|point)(?:\s+and)?[\s-]*$")
+_TEENS = ("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen")
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_SPELLED: Final[Mapping[str, Decimal]] = {
+    **{word: Decimal(number) for number, word in enumerate((*_WORDS, *_TEENS))},
+    **{ten: Decimal(10 * place) for place, ten in enumerate(_TENS, start=2)},
+    **{f"{ten} {one}": Decimal(10 * p + n) for p, ten in enumerate(_TENS, 2) for n, one in enumerate(_WORDS[1:10], 1)},
+}
+_OF_MANY: Final[Mapping[str, Decimal]] = {**_SPELLED, "a": Decimal(1), "half a": Decimal("0.5")}
+_MORE_WORDS: Final = any_case(r"(?:\wty|hundred|thousand|million|point|half)(?:\s+(?:and|an?))?[\s-]*$")
 
 _DASHES: Final = r"\-−‒–‐‑﹣－"
 _DASH: Final = f"[{_DASHES}]"
@@ -68,6 +76,8 @@ _CUT_IN_FRONT: Final = re.compile(rf"\d(?:[.,'’:/⁄]|{_DASH})$")
 _CUT_BEHIND: Final = any_case(rf"(?:[.,'’:/⁄^]|{_DASH}[^\w\s]?|e[-+]?)\d|\^|\s*[×x*·]\s*10\b")
 _DATE_IN_FRONT: Final = re.compile(r"\d([./-])\d{1,2}\1$")
 _DATE_BEHIND: Final = re.compile(r"([./-])\d{1,2}\1\d{1,2}(?!\d)")
+_DECADE: Final = any_case(r"(?:[12]\d)?\d0s\b")
+_BEFORE_DECADE: Final = any_case(r"\b(?:the|early|mid|late|his|her|their|my|our|your)[\s-]$")
 _IN_BRACKETS: Final = re.compile(r"\s*(?:[A-Z]{3}|[^\w\s]{0,3})\s*")  # beside the digits
 _SHARE: Final = any_case(r"[\s-]*(?:%|per\s?cent\b|pct\b)")
 _SHARE_LABEL: Final = re.compile(r"\D*\d+(?:[.,]\d+)?\s?%\s?[:=](?=\s?\D?\D?\D?\s?\d)")  # 19 %: 76.00 EUR
@@ -136,7 +146,7 @@ _BEHIND_MONEY: Final = (  # after other numbers these are units: m stands for me
 _IN_FRONT: Final = (
     (any_case(
         r"\b(?:half|third|quarter|twice|thrice|double|triple)(?:\s+(?:of|the|a|an|about))*\s+[€$£]?$"
-        r"|\d\s*[×*·÷/^]\s+$|\d\s+(?:or|to)\s+[€$£]?$|\bbetween\s+[€$£]?$"
+        r"|\d\s*[×*·÷/^]\s+$|\d\s+(?:or|to)\s+[€$£]?$|\d\s+to\s+the\s+(?:power\s+of\s+)?$|\bbetween\s+[€$£]?(?:\d[\d.,]*\s+and\s+[€$£]?)?$"
     ), "has a word or sign in front that may change its number"),
 )  # fmt: skip
 _IN_FRONT_OF_MONEY: Final = (  # $m 3.2, EUR million 5, KEUR 5
@@ -148,11 +158,67 @@ _IN_FRONT_OF_MONEY: Final = (  # $m 3.2, EUR million 5, KEUR 5
 )  # fmt: skip
 
 
+# What multiplies a number and means the same in all languages that write it so; "billion" is told by its language.
+_SCALES: Final[Mapping[str, int]] = {
+    "hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12,
+    "lakh": 10**5, "crore": 10**7, "tausend": 10**3, "tsd": 10**3, "dutzend": 12, "millionen": 10**6, "mio": 10**6,
+    "mln": 10**6, "milliarde": 10**9, "milliarden": 10**9, "mrd": 10**9, "milliard": 10**9, "milliards": 10**9,
+    "millions": 10**6, "millones": 10**6, "milioni": 10**6, "miliardi": 10**9, "bn": 10**9, "万": 10**4, "億": 10**8,
+}  # fmt: skip
+_SCALES_OF_MONEY: Final[Mapping[str, int]] = {"k": 10**3, "m": 10**6}  # directly after the digits, with a currency
+_SCALE: Final = any_case(r"(?<=\d)(?:[\s-]?({})\b\.?|([万億]))".format("|".join([*_SCALES, *_SCALES_OF_MONEY])))
+_LANGUAGE: Final = re.compile(r"Billion|Trillion|(?:b|tr)illion\s+d['’e]")  # may be the long scale's
+_CENTS: Final = any_case(r"(\d{1,4})\s?(?:cents?|pence)")
+_BEFORE_CENTS: Final = any_case(r"(?:\d|euros?|dollars?|pounds?|[€$£]|and|[,&+])\s*$")  # of which they are a part
+_HAS_CURRENCY: Final = re.compile(rf"(?<![^\W\d_])(?:{_CURRENCY})(?![^\W\d_])|[€$£¥₹]")
+_POWER: Final = re.compile(
+    r"(?<=\d)(?:\s?[x×·*]\s?10(?:\^([-−]?\d{1,2})|([⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,2}))(?![\w.,^])|[eE]([-+]\d{1,2}|(?<=\.\d[eE])\d{1,2})(?!\w))"
+)
+_MORE_NUMBER: Final = any_case(
+    r"\s*(?:(?:and|und|et|y|e|or|to|plus|minus)\b|[&+×x*·/^-])?\s*(?:an?\s+)?(?:\d|"
+    rf"(?:{'|'.join(_WORDS)}|half|quarter|third|hundred|thousand|dozen|[a-z]+teen|[a-z]+ty|[mb]illi?on\w*|{'|'.join(_SCALES)})\b)"
+)
+
+
 def read_amount(quoted: Quoted, *, is_money: bool, is_whole: bool = False) -> tuple[Decimal, str | None]:
     """Return the one number of a quotation, and its currency as it is written, or raise ``NoValueError``."""
+    scale, quoted = _without_scale(quoted, is_money=is_money)
+    amount, currency = _read_number(quoted, is_money=is_money, is_whole=is_whole and scale == 1)
+    return amount * scale, currency
+
+
+def _without_scale(quoted: Quoted, *, is_money: bool) -> tuple[Decimal, Quoted]:
+    """Return what a word or a power of ten multiplies the number of a quotation by, and the quotation without it."""
+    found = _POWER.search(quoted.text) or _SCALE.search(quoted.text)
+    if found is None:
+        is_rest = _BEFORE_CENTS.search(quoted.line_before)
+        cents = _CENTS.fullmatch(quoted.text) if is_money and not is_rest else None
+        return (Decimal("0.01"), replace(quoted, text=cents[1])) if cents else (Decimal(1), quoted)
+    before, after = quoted.text[: found.start()], quoted.text[found.end() :]
+    if _MORE_NUMBER.match(after + quoted.after) or _GROUPED.fullmatch(_last_number(before)):
+        return Decimal(1), quoted
+    if found.re is _POWER:
+        exponent = unicodedata.normalize("NFKC", found[1] or found[2] or found[3]).replace("−", "-")
+        return Decimal(10) ** int(exponent), replace(quoted, text=before + after)
+    word = found[1] or found[2]
+    scale = _SCALES.get(word.lower())
+    if scale is None and is_money and not found[0].endswith((".", f" {word}")) and _HAS_CURRENCY.search(quoted.text):
+        scale = _SCALES_OF_MONEY[word.lower()]
+    if scale is None or _LANGUAGE.match(word + after):
+        return Decimal(1), quoted
+    return Decimal(scale), replace(quoted, text=before + after)
+
+
+def _last_number(text: str) -> str:
+    found: list[str] = _NUMBER.findall(text)
+    return found[-1] if found else ""
+
+
+def _read_number(quoted: Quoted, *, is_money: bool, is_whole: bool) -> tuple[Decimal, str | None]:
     text = quoted.text
-    if not is_money and text.lower() in NUMBER_WORDS:
-        return _of_word(quoted), None
+    spelled = None if is_money else _spelled(text)
+    if spelled is not None:
+        return _of_word(quoted, spelled), None
     label = _SHARE_LABEL.match(text) if is_money else None
     rest = text[label.end() :] if label else text
     if is_money and "%" in rest:
@@ -164,6 +230,10 @@ def read_amount(quoted: Quoted, *, is_money: bool, is_whole: bool = False) -> tu
     before, after = text[: match.start()], text[match.end() :]
     front, behind = quoted.before + before, after + quoted.after
     digits = "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in match[0].replace("’", "'"))
+    if _DECADE.match(digits + behind) and (len(digits) == 4 or _BEFORE_DECADE.search(front)):
+        raise NoValueError("names ten years")
+    if len(digits) == 2 and front.endswith(("'", "’", "‘")) and not behind.startswith(front[-1]):
+        raise NoValueError("may be a year without its century")
     if sum(char.isdigit() for char in digits) > _MOST_DIGITS:
         raise NoValueError(f"has more than {_MOST_DIGITS} digits")
     is_year = len(digits) == 4 and bool(_DATE_IN_FRONT.search(front) or _DATE_BEHIND.match(behind))
@@ -199,14 +269,23 @@ def is_share(text: str, after: str) -> bool:
     return len(found) == 1 and _SHARE.match(text[found[0].end() :] + after) is not None
 
 
-def _of_word(quoted: Quoted) -> Decimal:
+def _spelled(text: str) -> Decimal | None:
+    """Return the number that words alone are: five, twenty-five, two hundred, a dozen."""
+    words = " ".join(text.lower().replace("-", " ").split())
+    number, _, scale = words.rpartition(" ")
+    if scale in ("hundred", "thousand", "million", "dozen") and number in _OF_MANY:
+        return _OF_MANY[number] * _SCALES[scale]
+    return _SPELLED.get(words)
+
+
+def _of_word(quoted: Quoted, number: Decimal) -> Decimal:
     _check_behind("", quoted, is_money=False, is_year=False)
     _check_in_front(quoted.line_before, quoted.knows, is_money=False, is_year=False)
-    if _MORE_WORDS.search(quoted.before):
+    if _MORE_WORDS.search(quoted.before) or _MORE_NUMBER.match(quoted.after):
         raise NoValueError("is part of a longer number")
     if _MINUS.search(quoted.before):
         raise NoValueError("has a sign in front of it")
-    return Decimal(NUMBER_WORDS[quoted.text.lower()])
+    return number
 
 
 def _plain(digits: str, *, is_money: bool, is_sharp: bool) -> str:
@@ -289,6 +368,8 @@ def _has_point_in_front(front: str, *, is_quoted: bool) -> bool:
     if not front.endswith((".", ",")) or _ABBREVIATION.search(front):
         return False
     if front[-2:-1].isalpha() and (front.endswith(",") or not is_quoted):
+        return False
+    if front.endswith(('",', "',", ";,")):  # cells
         return False
     if is_quoted and _POINT_IN_FRONT.search(front):
         return True

@@ -13,6 +13,7 @@ from mqan_serving.contract import calls
 from mqan_serving.contract.errors import AnsweringError, Failure, refuse
 from mqan_serving.contract.questions import ChoiceField, Question, read_object
 from mqan_serving.records.amounts import Knows, NoValueError
+from mqan_serving.records.cells import is_left_empty
 from mqan_serving.records.schema import RecordField, read_schema, shown_name
 from mqan_serving.records.values import NEAR_CHARS, Kind, Normalized, is_of_kind, read_value
 from mqan_serving.service.answer_service import Service
@@ -20,6 +21,7 @@ from mqan_serving.service.many import Outcome
 
 Answering = Callable[[list[calls.AskedText]], Awaitable[list[list[Outcome]]]]  # of the questions of a call
 NOT_SAID: Final = "The text does not say."
+EMPTY: Final = "The text has a place for it that is left empty."
 _MOST_TRIED: Final = 4  # quotations beside the likeliest one, where that is nothing of the field's type
 _OF_CALL: Final = frozenset({"schema", "timeout_ms", "model"})
 _CLOSINGS: Final = {"(": ")", "[": "]", "{": "}"}
@@ -236,6 +238,8 @@ def _of_kind(context: str, kind: Kind, answer: Answer) -> Answer:
 
 
 def _read(context: str, field: RecordField, found: FilledField, knows: Knows) -> FilledField:
+    if is_left_empty(context, field.question):
+        return replace(found, answered=False, reason=EMPTY)
     [span] = found.spans  # it was asked for as one unbroken quotation
     before, after = context[max(0, span.start - NEAR_CHARS) : span.start], context[span.end : span.end + NEAR_CHARS]
     try:

@@ -38,6 +38,7 @@ _TIMES: Final = any_case(
 _ORDINAL: Final = any_case(r"\b\d{1,2}(?:st|nd|rd|th)\b")
 _LENGTH: Final = any_case(
     r"\d\s?(?:h|hrs?|hours?|m|mins?|minutes?|s|secs?|seconds?)\b|\d\s?h\s?\d|(?:hours?|minutes?|mins?|seconds?)\b"
+    r"|(?<![\d:])\d:\d\d:\d\d(?!\s*[ap]\.?m\b)"  # as of a race; a time with seconds has two digits of hours
 )
 _OFFSET: Final = re.compile(  # that is no end of a range: after UTC, seconds or T, or with a plus
     r"(\d(?=\s?\+)|(?<![A-Za-z])(?:UTC|GMT|Z)|:\d\d:\d\d(?:[.,]\d+)?|\dT\d\d:?\d\d)\s?[+-]\d\d?(?::?\d\d)?(?![\d:])"
@@ -52,6 +53,8 @@ _OTHER_IN_FRONT: Final = any_case(  # of which it is a part, or from which it is
     r"(?:the\s)?$"
 )
 _OTHER_BEHIND: Final = re.compile(r"[.:/+−]\d")
+_END_BEHIND: Final = any_case(r"\s?(?:[-‒–—]|to|until|till)\s?(?:\d{1,2}:\d\d|\d{1,2}\s?[ap]\.?m\b)")
+_FROM: Final = any_case(r"\b(?:from|between)\s$")
 _MOST_RANGE_MIN: Final = 12 * 60  # two times that are further apart are no range
 _MOST_OFFSET_S: Final = 14 * 3600
 _A_M: Final = any_case(r"\b([ap])\.\s?m\b\.?")
@@ -105,7 +108,8 @@ def read_moment(text: str, wanted: tuple[str, ...], *, ignores_zone: bool = Fals
 
 def check_around(before: str, after: str) -> None:
     """Refuse what has something beside it on its line that makes it another: "five minutes to 10:00", "3-5 May"."""
-    if _OTHER_IN_FRONT.search(before) or _OTHER_BEHIND.match(after):
+    is_start = _END_BEHIND.match(after) and not _FROM.search(before)
+    if is_start or _OTHER_IN_FRONT.search(before) or _OTHER_BEHIND.match(after):
         raise NoValueError("has something beside it that may make it another")
 
 

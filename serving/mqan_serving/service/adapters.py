@@ -30,7 +30,7 @@ class Adapters:
         if head.is_scale:
             given |= {"choices": None, "scale": [choice.label for choice in head.choices]}
         adapted = question.model_copy(update=given)
-        for name in ("options", "num_pieces"):
+        for name in ("options", "work"):
             adapted.__dict__.pop(name, None)  # of the question without its labels
         adapted.use(adapter)
         return adapted

@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 from mqan_serving.contract.errors import ServingError
 
 _MEASURED = 32  # readings that are remembered
-_LEAST_MEASURED = 256  # pieces of one that says how fast more are read
+_LEAST_MEASURED = 256  # of work in one that says how fast more is read
+_SHARE_READING = 0.8  # of an answer's time; its steps and words take the rest
 _S_PER_CHAR = 1e-5  # by which a text's turn comes later: 10 s for 1 MiB, which takes 0.1 s to read
 
 ResultT = TypeVar("ResultT")
@@ -31,13 +32,13 @@ class Pace:
         self._num_threads = num_threads
         self._measured: deque[float] = deque(maxlen=_MEASURED)
 
-    def note(self, num_pieces: int, seconds: float) -> None:
-        if num_pieces >= _LEAST_MEASURED and seconds > 0:
-            self._measured.append(num_pieces / seconds)
+    def note(self, work: int, seconds: float) -> None:
+        if work >= _LEAST_MEASURED and seconds > 0:
+            self._measured.append(work / seconds)
 
     def most_in(self, seconds: float) -> float:
-        """Return how many pieces are read in a time; any number, as far as is known before the first reading."""
-        return max(self._measured.copy(), default=math.inf) * self._num_threads * seconds
+        """Return how much work is answered in a time; any, as far as is known before the first reading."""
+        return max(self._measured.copy(), default=math.inf) * _SHARE_READING * self._num_threads * seconds
 
 
 class Admission:
@@ -47,7 +48,7 @@ class Admission:
         self.max_requests = max_requests
         self._pace = pace
         self._timeout_s = timeout_s
-        self._num_pieces = 0
+        self._work = 0
         self._begun: dict[object, float] = {}  # in order
         self._waiting: deque[asyncio.Future[None]] = deque()
 
@@ -60,29 +61,29 @@ class Admission:
         """Seconds since the oldest request came in; 0 where there is none."""
         return time.monotonic() - next(iter(self._begun.values())) if self._begun else 0.0
 
-    def has_room(self, num_pieces: int) -> bool:
-        """Return whether a request may come in that has so many pieces to read; one alone always may."""
+    def has_room(self, work: int) -> bool:
+        """Return whether a request may come in with so much work; one alone always may."""
         most = self._pace.most_in(self._timeout_s)
-        return self.num_requests < self.max_requests and (not self._begun or self._num_pieces + num_pieces <= most)
+        return self.num_requests < self.max_requests and (not self._begun or self._work + work <= most)
 
     @contextmanager
-    def admit(self, num_pieces: int) -> Iterator[None]:
+    def admit(self, work: int) -> Iterator[None]:
         """Count a request in, and out again at the end; raise ``ServingError`` if the server is full."""
-        if not self.has_room(num_pieces):
+        if not self.has_room(work):
             raise full()
         request = object()
         self._begun[request] = time.monotonic()
-        self._num_pieces += num_pieces
+        self._work += work
         try:
             yield
         finally:
             del self._begun[request]
-            self._num_pieces -= num_pieces
+            self._work -= work
             self._wake_next()
 
-    async def wait(self, num_pieces: int) -> None:
+    async def wait(self, work: int) -> None:
         """Return when there is room; who waits is woken in turn, and may find that another was faster."""
-        if self.has_room(num_pieces):
+        if self.has_room(work):
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)

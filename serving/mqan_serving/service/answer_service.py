@@ -14,7 +14,7 @@ from mqan_core.bundle import Bundle, read_verified
 from mqan_core.errors import BundleError
 from mqan_core.forms.parsed import parse_answer
 from mqan_core.manifest import MODEL_CARD
-from mqan_core.text.layout import count_read
+from mqan_core.text.layout import estimate_work
 from mqan_runtime.steps import SAMPLE, ReadRequest
 from mqan_serving.contract.errors import ServingError, refuse
 from mqan_serving.contract.model import LimitsDocument, Model, ScoreDocument
@@ -146,14 +146,14 @@ class Service:
         finally:
             self._num_calls -= 1
 
-    def check_work(self, num_pieces: int, timeout_s: float) -> None:
-        """Refuse a call with more pieces to read than its time allows, as far as that is more than a text may have."""
-        of_a_text = count_read(self.limits.max_question_tokens, 0, self.limits.max_context_tokens)
+    def check_work(self, work: int, timeout_s: float) -> None:
+        """Refuse a call with more to read than its time allows, as far as that is more than a text may have."""
+        of_a_text = estimate_work(self.limits.max_question_tokens, 0, self.limits.max_context_tokens)
         most = max(self._pace.most_in(timeout_s), of_a_text)
-        if num_pieces > most:
+        if work > most:
             message = (
-                f"There are about {num_pieces} word pieces to read, those of labels for each text; this server reads "
-                f"about {most:.0f} in the {timeout_s:g} s of the call."
+                f"The call has about {work / most:.2g} times as much to read, labels once for each text, as this "
+                f"server answers in the {timeout_s:g} s of the call."
             )
             raise refuse("request_too_large", "body", message, "Send fewer texts, questions or labels in a call.")
 
@@ -183,19 +183,19 @@ class Service:
             ServingError: the server is full, starting, draining or too slow.
         """
         question = self.adapters.adapt(question)
-        timeout_s, num_pieces = self.timeout_s_of(question), question.num_pieces
+        timeout_s, work = self.timeout_s_of(question), question.work
         timeline = timeline or Timeline()
         if call_begun is None:
             self.check_open()
-            self.check_work(num_pieces, timeout_s)
+            self.check_work(work, timeout_s)
         deadline = (time.monotonic() - timeline.waited_s if call_begun is None else call_begun) + timeout_s
         is_full = False
         try:
             async with asyncio.timeout(deadline - time.monotonic()):
-                while call_begun is not None and (is_full := not self._admission.has_room(num_pieces)):
-                    await self._admission.wait(num_pieces)
+                while call_begun is not None and (is_full := not self._admission.has_room(work)):
+                    await self._admission.wait(work)
                 self._check_working()
-                with self._admission.admit(num_pieces), self._meter.track_request():
+                with self._admission.admit(work), self._meter.track_request():
                     timeline.begin("tokenise")
                     request, limit = await self._read(question)
                     answer = await self._batcher.answer(request, limit, timeline, deadline=deadline, tell=tell)

@@ -95,7 +95,7 @@ class _Rounds:
         try:
             next(reading.parts)
         except StopIteration as done:
-            self.pace.note(sum(w.num_read for w in rows), reading.taken_s + time.monotonic() - begun)
+            self.pace.note(sum(w.request.work for w in rows), reading.taken_s + time.monotonic() - begun)
             for waiting in rows:
                 waiting.timeline.begin("decode")
             self.meter.count_batch(len(rows), done.value.num_tokens)

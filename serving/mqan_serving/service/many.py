@@ -19,7 +19,7 @@ from mqan_serving.contract.questions import Question
 from mqan_serving.service.answer_service import Service
 from mqan_serving.service.timeline import Timeline
 
-_PIECES_SIDE_BY_SIDE: Final = 256  # that each question of a call side by side may have
+_WORK_SIDE_BY_SIDE: Final = 256  # that each question of a call side by side may have
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ async def answer_texts(service: Service, texts: Sequence[AskedText], waited_s: f
 
 async def _prepared(service: Service, texts: Sequence[AskedText]) -> list[AskedText]:
     """Return the questions with the labels of their adapters; refuse more than can be read in the longest time."""
-    num_pieces, timeout_s = 0, 0.0
+    work, timeout_s = 0, 0.0
     prepared = []
     for text in texts:
         items = []
@@ -57,13 +57,13 @@ async def _prepared(service: Service, texts: Sequence[AskedText]) -> list[AskedT
                 await asyncio.sleep(0)  # 255 labels take a millisecond: others are answered between questions
                 try:
                     question = service.adapters.adapt(question)
-                    num_pieces += question.num_pieces
+                    work += question.work
                     timeout_s = max(timeout_s, service.timeout_s_of(question))
                 except InputError as error:
                     question = error
             items.append(Item(item.id, question))
         prepared.append(AskedText(text.id, tuple(items)))
-    service.check_work(num_pieces, timeout_s)
+    service.check_work(work, timeout_s)
     return prepared
 
 
@@ -71,8 +71,8 @@ async def _answer_side_by_side(service: Service, texts: Sequence[AskedText], beg
     most, left = service.num_side_by_side, asyncio.Event()
     inside: list[int] = []  # the pieces of each question
 
-    def has_room(num_pieces: int) -> bool:
-        return not inside or (len(inside) < most and sum(inside) + num_pieces <= most * _PIECES_SIDE_BY_SIDE)
+    def has_room(work: int) -> bool:
+        return not inside or (len(inside) < most and sum(inside) + work <= most * _WORK_SIDE_BY_SIDE)
 
     async def answer(item: Item, question: Question) -> Outcome:
         timeline = Timeline()
@@ -82,7 +82,7 @@ async def _answer_side_by_side(service: Service, texts: Sequence[AskedText], beg
             failure = describe(error)
             return Outcome(item.id, failure, timeline, error if failure.is_internal else None)
         finally:
-            inside.remove(question.num_pieces)
+            inside.remove(question.work)
             left.set()
 
     async with asyncio.TaskGroup() as group:
@@ -93,10 +93,10 @@ async def _answer_side_by_side(service: Service, texts: Sequence[AskedText], beg
                 if isinstance(item.question, InputError):
                     tasks[-1].append(Outcome(item.id, describe(item.question), Timeline()))
                     continue
-                while not has_room(item.question.num_pieces):
+                while not has_room(item.question.work):
                     left.clear()
                     await left.wait()
-                inside.append(item.question.num_pieces)
+                inside.append(item.question.work)
                 tasks[-1].append(group.create_task(answer(item, item.question)))
     return [[one.result() if isinstance(one, asyncio.Task) else one for one in of_text] for of_text in tasks]
 
