@@ -7,6 +7,7 @@ benchmarks/results.
 
 import json
 import re
+import statistics
 import sys
 from collections.abc import Mapping
 from decimal import ROUND_HALF_UP, Decimal
@@ -20,6 +21,7 @@ DOCUMENTS: Final = ("README.md", "docs/how-it-compares.md", "docs/how-to/yes-no.
 _BUNDLE: Final = "serving/bundles/default"
 _BENCHMARKS: Final = "benchmarks/results/README.md"
 _ADAPTERS: Final = "benchmarks/results/adapters.json"
+_FRONTIER: Final = "benchmarks/results/frontier.json"
 _PLACE: Final = re.compile(r"(<!-- = (.+?) -->)(.*?)(<!-- / -->)", re.DOTALL)
 _HEADING: Final = re.compile(r"^#+ (.+)$")
 _WORDS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -88,6 +90,7 @@ def values_of(repository: Path) -> dict[str, str]:
         "better than cosine": _WORDS[better],
         "worse than cosine": _WORDS[len(sets) - better],
         "label sets": _label_sets(by_set),
+        "choosers": _choosers(json.loads((repository / _FRONTIER).read_text(encoding="utf-8"))),
         "adapters": _adapters(json.loads((repository / _ADAPTERS).read_text(encoding="utf-8"))),
         "answers on a GPU": list(on_gpu[-1].values())[-1],
     }
@@ -106,6 +109,20 @@ def _label_sets(by_set: Mapping[str, Mapping[str, str]]) -> str:
         cells = [f"**{_digits(v)}**" if float(v) == best else _digits(v) for v in map(found.__getitem__, _COMPARED)]
         lines.append(f"| {' | '.join([title, found['labels'], *cells])} |".replace("|  |", "| |"))
     return "\n".join([*lines, "", ""])
+
+
+def _choosers(measured: Mapping[str, Any]) -> str:
+    """Return the table of what chooses among labels, the best of each row in bold, and the time of each."""
+    names = {"sparrow": "Sparrow nano", "cosine": "cosine", "mqan": "mqan"}
+    lines = ["", "", f"| set | questions | {' | '.join(names.values())} |", f"|---|{'---:|' * (1 + len(names))}"]
+    titles = {**_SETS, "everyday": "everyday texts"}
+    for title, of_set in measured["sets"].items():
+        best = max(of_set[name]["right"] for name in names)
+        shown = {name: _digits(of_set[name]["right"]) for name in names}
+        cells = [f"**{shown[name]}**" if of_set[name]["right"] == best else shown[name] for name in names]
+        lines.append(f"| {titles[title]} | {measured['questions'][title]} | {' | '.join(cells)} |")
+    times = [_digits(statistics.median(of_set[name]["ms"] for of_set in measured["sets"].values())) for name in names]
+    return "\n".join([*lines, f"| milliseconds, median of the sets | | {' | '.join(times)} |", "", ""])
 
 
 def _adapters(measured: Mapping[str, Any]) -> str:

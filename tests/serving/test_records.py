@@ -129,6 +129,28 @@ def test_what_stands_around_a_quotation_counts(context: str, quotation: str, val
     assert (found.text, found.spans) == (quotation, (span,)), "the quotation is kept"
 
 
+@pytest.mark.parametrize(
+    ("text", "start"),
+    [
+        *(
+            ("Balance: -[$120.50] in May", -1),
+            ("was -[12.5] °C", -1),
+            ("of –[£14.99] will", -1),
+            ("12/1   -[£ 200]", -1),
+        ),
+        *(("Seats 14 -[22]", 0), ("-[5 apples]\n-3 pears", 0), ("We need:\n-[5 apples]", 0), ("A-[17]", 0)),
+        *(("Balance: - [5]", 0), ("Balance: -[some 5]", 0), ("[5]", 0)),
+    ],
+)
+def test_a_sign_directly_in_front_belongs_to_the_quotation(text: str, start: int) -> None:
+    before, _, rest = text.partition("[")
+    quotation, _, after = rest.partition("]")
+    place = AnswerSpan(Source.CONTEXT, len(before), len(before) + len(quotation), quotation)
+    found = filling.with_sign(before + quotation + after, place)
+    assert (found.start - place.start, found.end) == (start, place.end)
+    assert (before + quotation)[found.start :] == found.text
+
+
 def quotation_of(context: str, text: str, probability: float) -> Answer:
     start = context.index(text)
     return Answer(text, probability, (), (AnswerSpan(Source.CONTEXT, start, start + len(text), text),), False)

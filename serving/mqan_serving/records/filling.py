@@ -1,6 +1,7 @@
 """Records: a schema of named fields, filled from one text in one call, each value with its place in the text."""
 
 import asyncio
+import unicodedata
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -25,6 +26,8 @@ EMPTY: Final = "The text has a place for it that is left empty."
 _MOST_TRIED: Final = 4  # quotations beside the likeliest one, where that is nothing of the field's type
 _OF_CALL: Final = frozenset({"schema", "timeout_ms", "model"})
 _CLOSINGS: Final = {"(": ")", "[": "]", "{": "}"}
+_SIGNED: Final = frozenset({Kind.INTEGER, Kind.NUMBER, Kind.MONEY})
+_SIGNS: Final = frozenset("-−–")
 _MARKS: Final = frozenset('"“”„«»')
 
 
@@ -208,6 +211,8 @@ def _found(context: str, field: RecordField, answer: Answer, knows: Knows) -> Fi
     else:
         answer = _of_kind(context, field.kind, answer)
         spans = tuple(balanced(context, span) for span in answer.spans)
+        if field.kind in _SIGNED:
+            spans = tuple(with_sign(context, span) for span in spans)
         text = ", ".join(span.text for span in spans)
     found = FilledField(field.name, field.question, None, text, spans, answer.answered, answer.probability)
     if not answer.answered:
@@ -253,6 +258,17 @@ def _read(context: str, field: RecordField, found: FilledField, knows: Knows) ->
         reason = f"The value is not within the schema's bounds: {why}."
         return replace(found, answered=False, normalized=normalized, reason=reason)
     return replace(found, value=value, normalized=normalized)
+
+
+def with_sign(context: str, span: AnswerSpan) -> AnswerSpan:
+    """Return a number's quotation with the sign directly in front of it, where words stand before it on its line."""
+    line = context[max(0, span.start - NEAR_CHARS) : span.start].rpartition("\n")[2]
+    sign, words = line[-1:], line[:-1]
+    is_number = span.text[:1].isdigit() or unicodedata.category(span.text[:1] or " ") == "Sc"
+    is_range = words[-2:-1].isdigit() and words.endswith(" ")  # 14 -22
+    if sign not in _SIGNS or not is_number or is_range or not words.strip() or words[-1] not in " \t:":
+        return span
+    return replace(span, start=span.start - 1, text=sign + span.text)
 
 
 def balanced(context: str, span: AnswerSpan) -> AnswerSpan:
