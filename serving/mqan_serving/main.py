@@ -155,4 +155,5 @@ def _command() -> str:
     if not installed.exists():
         return f"{shlex.quote(sys.executable)} -m mqan_cli.main"
     here = Path.cwd()
-    return shlex.quote(str(installed.relative_to(here) if installed.is_relative_to(here) else installed))
+    is_below = here.name and installed.is_relative_to(here)  # all are below the root, where systemd starts servers
+    return shlex.quote(str(installed.relative_to(here) if is_below else installed))
