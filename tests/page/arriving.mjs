@@ -34,6 +34,10 @@ export async function reloads(open) {
   assert.equal(await page.locator("#asked button").count(), 1);
   assert.equal(held.length, 0, "a reload asks again");
   await page.locator("#questions input").first().fill("Who paid for it?");
+  assert.match(await page.textContent("#status"), /^Changed since then/);
+  await page.locator("#questions input").first().fill(QUESTION);
+  assert.equal(await page.textContent("#status"), "2 answers");
+  await page.locator("#questions input").first().fill("Who paid for it?");
   await page.waitForTimeout(600); // until the address follows
   await page.reload();
   assert.equal(await page.locator("#questions input").first().inputValue(), "Who paid for it?");
@@ -62,7 +66,10 @@ export async function colours(open) {
   await page.locator("#answers article").nth(2).hover();
   assert.ok(await page.locator("#text .evidence.on").count());
   assert.match(await page.locator("#text .evidence.on").first().evaluate((mark) => getComputedStyle(mark).textDecorationStyle), /dotted/);
-  assert.match(await page.textContent("#answers"), /None of these/);
+  assert.match(await page.textContent("#answers"), /Chance that none fits/);
+  await page.locator("#answers article").first().hover();
+  const shown = await page.locator("#text .evidence.on").evaluateAll((all) => all.map((mark) => mark.dataset.evidence));
+  assert.deepEqual(shown.filter((ids) => ids.includes("q3.")), [], "evidence of another card shows");
 }
 
 const token = (text, start) => ({ text, probability: 0.3, source: "context", masses: { context: 1, question: 0, vocabulary: 0 }, span: { start, end: start + text.length } });

@@ -401,7 +401,7 @@ export async function kinds(open, { documents }) {
   assert.ok(Math.abs(widths[0] / widths[1] - 3) < 0.1, "bars are as long as probabilities are high");
   assert.match(await refused.textContent(), /Not in the text/);
   assert.equal(await refused.locator(".token").count(), 0);
-  assert.match(await chosen.textContent(), /None of these13\s%/);
+  assert.match(await chosen.textContent(), /Chance that none fits13\s%/);
   assert.match(await unfit.textContent(), /∅ None of these/);
   await assertUnbroken(page);
 }

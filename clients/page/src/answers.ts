@@ -22,6 +22,7 @@ export interface Card {
 
 /** Below this an answer is a guess, and says so. */
 export const WEAK = 0.5;
+const NONE = "None of these";
 
 /** Make the card of a question that was not answered because of an error. */
 export function makeProblem(question: string, error: ClientError): HTMLElement {
@@ -66,7 +67,7 @@ function absent(answer: Answer): HTMLElement {
 
 function nothingOf(choices: Choice[]): string {
   const isYesNo = ["no yes", "false true"].includes(choices.map(({ label }) => label.trim().toLowerCase()).sort().join(" "));
-  return isYesNo ? "Not stated" : "None of these";
+  return isYesNo ? "Not stated" : NONE;
 }
 
 function words(card: string, number: number, answer: Answer, items: Item[], told: Map<string, Told>): HTMLElement[] {
@@ -137,11 +138,15 @@ function bars(card: string, number: number, answer: Answer, items: Item[], told:
     const isChosen = answer.answered && answer.chosen.includes(label);
     items.push(...evidenceOf(id, number, evidence));
     const decided = evidence.map(({ text }) => `“${text}”`).join(", ");
-    const detail = decided ? `Words that decided for ${label}: ${decided}.` : `${label}: ${percent(probability)}.`;
+    const detail = decided ? `Words that decided for ${label}: ${decided}.` : `${label}: ${share(probability)}.`;
     told.set(id, { detail, weights: isChosen ? (answer.steps[0]?.context ?? []) : [] });
     return bar({ class: isChosen ? "choice chosen" : "choice", "data-ids": id }, isChosen ? `✓ ${label}` : label, probability);
   });
-  const nothing = bar({ class: "choice nothing", "data-ids": `${card}.none` }, nothingOf(answer.choices), answer.none);
+  // Where none may be chosen, the labels leave room for it; else the labels share all, and this is told apart.
+  const total = answer.choices.reduce((sum, { probability }) => sum + probability, answer.none);
+  const absence = nothingOf(answer.choices);
+  const name = absence === NONE && total > 1.005 ? "Chance that none fits" : absence;
+  const nothing = bar({ class: "choice nothing", "data-ids": `${card}.none` }, name, answer.none);
   return make("ol", { class: "choices", "aria-label": "Choices" }, ...[...rows, nothing].map((row) => make("li", {}, row)));
 }
 

@@ -166,7 +166,9 @@ async function ask(isArrival = false, given?: KeptList): Promise<void> {
   showBusy(true);
   try {
     if (isList()) {
-      await list.ask(client, state, mine.signal, given);
+      const asking = list.ask(client, state, mine.signal, given);
+      offerDown();
+      await asking;
       if (running === mine) stop(at("status").textContent ?? "");
       return keep(state);
     }
@@ -242,9 +244,23 @@ function showBusy(isBusy: boolean): void {
   if (isBusy) at("status").textContent = "Asking …";
 }
 
+/** Offer a way to the answers while they are below what is seen. */
+function offerDown(): void {
+  const hasAnswers = !at("shown").hidden || !at("list").hidden;
+  at("down").hidden = !hasAnswers || at("results").getBoundingClientRect().top < innerHeight;
+}
+
+/** Say so where the form holds something else than what was answered. */
+function tellChanged(): void {
+  if (!latest || running || isList()) return;
+  const isSame = toFragment(readState()) === toFragment(latest.state);
+  at("status").textContent = isSame ? count(latest.results) : "Changed since then: press Ask.";
+}
+
 function clear(): void {
   latest = undefined;
   hide();
+  at("down").hidden = true;
   at("problem").textContent = "";
   at("start").hidden = true;
 }
@@ -263,6 +279,7 @@ function display(state: State, results: Result[]): void {
   show(state, results);
   at("start").hidden = true;
   showCode();
+  offerDown();
   const top = at(isList() ? "shown" : "results").getBoundingClientRect().top;
   if (isNew && top > innerHeight / 2) scrollTo(0, scrollY + top); // in one column the answers are below the questions
 }
@@ -353,6 +370,7 @@ function listen(): void {
   at("form").addEventListener("input", ({ target }) => {
     if (target === context) examples.choose();
     showForm();
+    tellChanged();
     if (!isList()) saveSoon();
   });
   at("mode-one").addEventListener("click", () => (reset(), setMode(false)));
@@ -391,10 +409,7 @@ function listen(): void {
     useKey(at<HTMLInputElement>("key").value.trim());
   });
   at("down").addEventListener("click", () => scrollTo(0, scrollY + at("results").getBoundingClientRect().top));
-  new IntersectionObserver(([entry]) => {
-    const isBelow = !at("shown").hidden && entry !== undefined && !entry.isIntersecting && entry.boundingClientRect.top > 0;
-    at("down").hidden = !isBelow;
-  }).observe(at("shown"));
+  new IntersectionObserver(offerDown).observe(at("results"));
   addEventListener("hashchange", () => openFragment(true));
   for (const name of LANGUAGES) {
     at("languages").append(button({}, () => ((language = name), showCode(), forgetCopied()), name));

@@ -15,7 +15,8 @@ export function markPlaces(text: string, items: Item[]): Node[] {
     const here = items.filter((item) => item.start <= start && end <= item.end);
     if (!here.length) return document.createTextNode(piece);
     const quoted = here.filter(({ chip }) => chip !== undefined);
-    const evidence = here.find(({ chip }) => chip === undefined);
+    const decided = here.filter(({ chip }) => chip === undefined);
+    const [evidence] = decided;
     const classes = [
       ...quoted.slice(0, 1).flatMap(({ source, number }) => ["place", source, `c${colourOf(number)}`]),
       ...(evidence ? ["evidence", `e${colourOf(evidence.number)}`] : []),
@@ -24,6 +25,7 @@ export function markPlaces(text: string, items: Item[]): Node[] {
     return make("mark", {
       class: classes.join(" "),
       "data-ids": [...new Set(here.flatMap(({ ids }) => ids))].join(" "),
+      "data-evidence": decided.flatMap(({ ids }) => ids).join(" ") || undefined,
       "data-chip": chips || undefined,
       ...(quoted.length && { tabindex: "0", role: "button" }),
     }, piece);

@@ -18,7 +18,8 @@ export function watch(root: HTMLElement, tell: (id?: string) => void = () => {})
     for (const other of root.querySelectorAll<HTMLElement>("[data-ids]")) {
       const here = idsOf(other);
       other.classList.toggle("lit", here.some((id) => ids.includes(id)));
-      if (other.matches(".evidence")) other.classList.toggle("on", here.some((id) => id.split(".")[0] === card));
+      const decided = other.dataset["evidence"]?.split(" ") ?? [];
+      if (decided.length) other.classList.toggle("on", decided.some((id) => id.split(".")[0] === card));
     }
     tell(ids[0]);
   };
