@@ -68,7 +68,6 @@ def _as_waiting(call: F, method: Callable[..., Any]) -> F:
 def _waiting(
     method: Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]],
 ) -> "Callable[Concatenate[Client, P], T]":
-
     @wraps(method)
     def call(self: "Client", /, *args: P.args, **given: P.kwargs) -> T:
         done: SimpleQueue[int] = SimpleQueue()
