@@ -1,8 +1,8 @@
 """Numbers and amounts of money out of quotations; price-parser finds the currency and makes the number.
 
 What is around a number can change it: a sign, a point before decimals, a fraction, a word such as million. Only what is
-known to leave a number as it is may be there; beside anything else it has no value. So no list of the words that
-multiply, of any language, has to be complete: "5 Millionen" has no value because nobody knows what Millionen are.
+known to leave a number as it is, or to multiply it, may be there; beside anything else it has no value. So no list of
+the words that multiply, of any language, has to be complete: "5 Millionen" is read, and "5 miljoonaa" has no value.
 """
 
 import re
