@@ -110,6 +110,7 @@ def open_session(
         if len(wanted) > 1 or is_captured:
             raise _blame(content, options, name, error) from error
         raise BundleError(f"{name}: onnxruntime cannot run this graph: {error}") from error
+    session._model_bytes = None  # kept to open it with another provider, which is never done here
     if _has_glibc:  # it would keep what is freed, and a graph is opened with several copies of it
         ctypes.CDLL(None).malloc_trim(0)
     if provider == "cuda" and session.get_providers()[0] != CUDA:

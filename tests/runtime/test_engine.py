@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import os
 import resource
+import sys
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -132,6 +133,14 @@ def test_garbage_and_other_graphs_are_refused() -> None:
         check_graph(b"\xff\xfe garbage", "m.onnx")
     with pytest.raises(BundleError, match="has the inputs"):
         open_session(make_graph().SerializeToString(), "m.onnx", ["a"], [], provider="cpu", num_threads=1)
+
+
+def test_a_session_does_not_keep_the_bytes_that_it_was_opened_from() -> None:
+    content = make_graph().SerializeToString()
+    before = sys.getrefcount(content)
+    session = open_session(content, "m.onnx", ["x"], ["y"], provider="cpu", num_threads=1)
+    assert session.get_inputs()[0].name == "x"
+    assert sys.getrefcount(content) == before
 
 
 def test_a_gpu_that_fails_is_not_the_fault_of_the_bundle() -> None:
