@@ -1,6 +1,7 @@
 """``mqan ask`` with the packaged model in this process: several questions, every kind of them, and refusals."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,16 @@ def test_labels_may_say_what_they_cover() -> None:
         assert [choice["label"] for choice in document["choices"]] == ["billing", "shipping"]
         assert document["answer"] == "billing"
     assert plain["choices"] != described["choices"]
+    result = runner.invoke(app, ["ask", "--text", MAIL, "--choices", told, "--none", "Which team?"])
+    assert (result.exit_code, result.stdout) == (0, "billing\n")
+    notes = [
+        r"  0\.\d{3} billing",
+        r"  0\.\d{3} shipping",
+        r"  0\.\d{3} \(none of them\)",
+        r"  context \d+-\d+: .*",
+        ".*",
+    ]
+    assert re.fullmatch("\n".join(notes), result.stderr.rstrip("\n"), re.DOTALL)
 
 
 @pytest.mark.parametrize(
@@ -103,6 +114,14 @@ def test_what_cannot_be_asked_is_wrong_usage(given: list[str], message: str) -> 
     result = runner.invoke(app, ["ask", "--text", MAIL, *given, "Who?"], env={"COLUMNS": "200"})
     assert (result.exit_code, result.stdout) == (2, "")
     assert message in result.stderr
+
+
+def test_a_page_is_written_and_where_it_cannot_be_that_is_told(tmp_path: Path) -> None:
+    given = ["ask", "--text", MAIL, "What is the order number?", "--html"]
+    assert runner.invoke(app, [*given, str(tmp_path / "page.html")]).stdout == "4711\n"
+    assert "<mark class=context>4711</mark>" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    refused = runner.invoke(app, [*given, str(tmp_path / "no folder" / "page.html")])
+    assert (refused.exit_code, "cannot write" in refused.stderr) == (1, True)
 
 
 def test_what_makes_no_sense_together_is_told_in_the_words_of_the_service() -> None:

@@ -1,6 +1,5 @@
 """The command line: what it prints where, how it fails, and what it does not load."""
 
-import errno
 import hashlib
 import json
 import os
@@ -8,8 +7,7 @@ import re
 import subprocess
 import sys
 import types
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
@@ -19,27 +17,22 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import mqan_core
-from mqan_cli import answering, sections, show, training_verbs
+from mqan_cli import sections, show, training_verbs
 from mqan_cli.main import app
 from mqan_client import (
     Answer,
     AnswerSpan,
     AnswerToken,
-    Candidate,
-    ChoiceProbability,
     Masses,
     ModelVersion,
-    Place,
-    PointerWeight,
     Source,
     Span,
-    Step,
-    UnauthenticatedError,
 )
 from mqan_client.documents import document_of
 from mqan_core.example import Example
 from mqan_data.formats.dataset_file import Dataset
 from mqan_serving.default_bundle import default_bundle
+from tests.serving.conftest import StandInEngine
 
 MASSES = Masses(0.5, 0.25, 0.25)
 CONTEXT = "The Eiffel Tower is in Paris."
@@ -77,44 +70,18 @@ VERBS = [
 runner = CliRunner()
 
 
-class StubClient:
-    """Answers the same to everything, and notes what it was asked."""
-
-    answer_or_error: Answer | Exception = ANSWER
-    asked: list[tuple[Any, ...]]
-
-    def __init__(self, url: str, *, api_key: str | None) -> None:
-        StubClient.asked = [(url,) if api_key is None else (url, api_key)]
-
-    def __enter__(self) -> "StubClient":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def answer(
-        self,
-        context: str,
-        question: str,
-        *,
-        max_answer_tokens: int | None = None,
-        choices: Sequence[str] = (),
-        none: bool = False,
-        explain: bool = False,
-    ) -> Answer:
-        StubClient.asked.append((context, question, max_answer_tokens, *choices, *(["or none"] if none else [])))
-        if isinstance(self.answer_or_error, Exception):
-            raise self.answer_or_error
-        return self.answer_or_error
+@pytest.fixture(scope="module")
+def server_url(serve_local: Any) -> Iterator[str]:
+    """A server that answers with the first three words of the text."""
+    with serve_local(StandInEngine()) as (_, grpc_port):
+        yield f"grpc://127.0.0.1:{grpc_port}"
 
 
 @pytest.fixture
-def client(monkeypatch: pytest.MonkeyPatch) -> type[StubClient]:
-    monkeypatch.setattr(answering, "Client", StubClient)
-    monkeypatch.setattr(StubClient, "answer_or_error", ANSWER)
-    monkeypatch.setenv("MQAN_SERVER", "grpc://127.0.0.1:9000")
+def server(server_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server that is asked where none is named."""
+    monkeypatch.setenv("MQAN_SERVER", server_url)
     monkeypatch.delenv("MQAN_API_KEY", raising=False)
-    return StubClient
 
 
 @pytest.fixture
@@ -200,124 +167,45 @@ def test_a_key_is_printed_once_and_its_hash_kept(tmp_path: Path, monkeypatch: py
     assert re.fullmatch("bob [0-9a-f]{64} rate=5/20 quota=1000", file.read_text().splitlines()[1])
 
 
-def test_ask_shows_its_key(client: type[StubClient], context_file: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MQAN_API_KEY", "mqan_secret")
-    assert runner.invoke(app, ["ask", "--file", context_file, "Where?"]).exit_code == 0
-    assert client.asked[0] == ("grpc://127.0.0.1:9000", "mqan_secret")
-
-
-def test_ask_names_a_key_that_is_none(
-    client: type[StubClient], context_file: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MQAN_API_KEY", "mqan_secret\r")
-    result = runner.invoke(app, ["ask", "--file", context_file, "Where?"])
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "MQAN_API_KEY" in result.stderr
-    assert "--server" not in result.stderr
-    assert "mqan_secret" not in result.stderr
+def test_a_key_is_shown_and_a_missing_or_wrong_one_told(serve_local: Any, tmp_path: Path) -> None:
+    key = runner.invoke(app, ["key", "alice", "--file", str(tmp_path / "keys")]).stdout.strip()
+    with serve_local(StandInEngine(), api_key_file=tmp_path / "keys") as (http_port, _):
+        ask = ["ask", "--text", CONTEXT, "--server", f"http://127.0.0.1:{http_port}", "Where?"]
+        for given, status, told in (
+            (None, 1, "Set MQAN_API_KEY to yours"),
+            ("mqan_of_another", 1, "The one in MQAN_API_KEY is not known"),
+            (f"{key}\r", 2, "MQAN_API_KEY"),
+            (key, 0, "probability"),
+        ):
+            result = runner.invoke(app, ask, env={"MQAN_API_KEY": given})
+            assert (result.exit_code, bool(result.stdout)) == (status, status == 0)
+            assert told in result.stderr
+            assert given is None or given.strip() not in result.stderr
 
 
 def test_an_unknown_verb_is_wrong_usage() -> None:
     assert runner.invoke(app, ["unknown"]).exit_code == 2
 
 
-def test_ask_prints_the_answer_and_notes_its_sources_apart(client: type[StubClient], context_file: str) -> None:
-    result = runner.invoke(app, ["ask", "--file", context_file, "Where?"])
-    assert (result.exit_code, result.stdout) == (0, "Paris yes\n")
-    assert "context 23-28: Paris" in result.stderr
-    assert "the model’s own word: yes" in result.stderr
-    assert "probability 0.500, tiny 1" in result.stderr
-    assert client.asked == [("grpc://127.0.0.1:9000",), (CONTEXT, "Where?", None)]
-
-
-def test_ask_chooses_from_labels(client: type[StubClient], context_file: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    evidence = Place(AnswerSpan(Source.CONTEXT, 23, 28, "Paris"), 0.9)
-    choices = (ChoiceProbability("a b", 0.75, (evidence,)), ChoiceProbability("c", 0.25, ()))
-    chosen = replace(ANSWER, text="a b", tokens=(), spans=(), confidence=0.75, choices=choices, chosen=("a b",))
-    monkeypatch.setattr(StubClient, "answer_or_error", replace(chosen, none=0.125))
-    result = runner.invoke(app, ["ask", "--file", context_file, "--choices", " a b, c,", "--none", "Which?"])
-    assert (result.exit_code, result.stdout) == (0, "a b\n")
-    assert client.asked[1] == (CONTEXT, "Which?", None, "a b", "c", "or none")
-    notes = result.stderr.splitlines()
-    assert notes[:4] == ["  0.750 a b", "  0.250 c", "  0.125 (none of them)", "  context 23-28: Paris"]
-    assert notes[4].startswith("  probability 0.750")
-    result = runner.invoke(app, ["ask", "--file", context_file, "--choices", " , ", "Which?"])
-    assert result.exit_code == 2
-    assert "name at least one label" in result.stderr
-
-
-def test_ask_writes_a_page(client: type[StubClient], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    text = "<b>👩‍👧 In Paris & Rome.</b>"
-    start = text.index("Paris")
-    span = Span(start, start + 5)
-    token = AnswerToken("Paris", 0.75, Source.CONTEXT, MASSES, span)
-    step = Step((PointerWeight(span, 0.5),), (), (Candidate("paris", 0.75, Source.CONTEXT),))
-    end = Step((), (), (Candidate("", 0.9, Source.VOCABULARY),))
-    quotation = AnswerSpan(Source.CONTEXT, start, start + 5, "Paris")
-    explained = replace(ANSWER, text="Paris", tokens=(token,), spans=(quotation,), steps=(step, end))
-    monkeypatch.setattr(StubClient, "answer_or_error", explained)
-    page = tmp_path / "page.html"
-    result = runner.invoke(app, ["ask", "Where <is> it?", "--text", text, "--html", str(page)])
-    assert (result.exit_code, result.stdout) == (0, "Paris\n")
-    written = page.read_text(encoding="utf-8")
-    before, after = "&lt;b&gt;👩‍👧 In ", " &amp; Rome.&lt;/b&gt;"
-    assert f"<div class=text>{before}<mark class=context>Paris</mark>{after}</div>" in written
-    assert f'{before}<span style="background: rgba(255, 130, 0, 0.375)" title="0.500">Paris</span>{after}' in written
-    assert "<h1>Where &lt;is&gt; it?</h1>" in written
-    assert "Candidates: the end 0.900" in written
-    assert "<b>" not in written
-    assert "http" not in written, "it needs nothing else"
-    result = runner.invoke(app, ["ask", "Where?", "--text", text, "--html", str(tmp_path / "no folder" / "page.html")])
-    assert result.exit_code == 1
-    assert "cannot write" in result.stderr
-
-
-def test_ask_reads_standard_input(client: type[StubClient]) -> None:
-    result = runner.invoke(app, ["ask", "--file", "-", "Where?"], input="Ünï\r\ncode\n")
-    assert result.exit_code == 0
-    assert client.asked[1] == ("Ünï\r\ncode\n", "Where?", None), "not a character is changed"
-
-
-def test_ask_finds_the_home_folder(client: type[StubClient], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("server")
+@pytest.mark.parametrize(
+    ("arguments", "piped", "answer"),
+    [
+        (["--file", "~/mail.txt"], None, "In Paris."),
+        (["--file", "-"], "Ünï\r\ncode\n", "Ünï\r\ncode"),  # not a character is changed
+        ([], "In Paris.\n", "In Paris."),
+        (["--context", "-"], "In Rome.\n", "In Rome."),  # by the name of before
+    ],
+)
+def test_ask_prints_the_answer_and_notes_its_sources_apart(
+    arguments: list[str], piped: str | None, answer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "mail.txt").write_text("In Paris.", encoding="utf-8")
-    assert runner.invoke(app, ["ask", "Where?", "--file", "~/mail.txt"]).exit_code == 0
-    assert client.asked[1] == ("In Paris.", "Where?", None)
-    result = runner.invoke(app, ["ask", "Where?", "--file", "~/other.txt"])
-    assert result.exit_code == 2
-    assert "cannot read ~/other.txt" in result.stderr
-
-
-@pytest.mark.parametrize("arguments", [[], ["--context", "-"]], ids=["piped", "by the name of before"])
-def test_ask_reads_standard_input_without_ceremony(client: type[StubClient], arguments: list[str]) -> None:
-    assert runner.invoke(app, ["ask", *arguments, "Where?"], input="In Paris.\n").exit_code == 0
-    assert client.asked[1] == ("In Paris.\n", "Where?", None)
-
-
-def test_standard_input_that_is_empty_is_wrong_usage(client: type[StubClient]) -> None:
-    result = runner.invoke(app, ["ask", "Where?"], input="")
-    assert result.exit_code == 2
-    assert "--text, --file or standard input" in " ".join(result.stderr.replace("│", " ").split())
-
-
-def test_without_a_terminal_the_question_has_to_be_given(client: type[StubClient], context_file: str) -> None:
-    result = runner.invoke(app, ["ask", "--file", context_file], input="Where?\n")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "give the question" in result.stderr
-
-
-@pytest.mark.parametrize("key", [None, "mqan_of_another"])
-def test_a_missing_key_is_told_by_the_name_of_its_variable(
-    client: type[StubClient], context_file: str, monkeypatch: pytest.MonkeyPatch, key: str | None
-) -> None:
-    client.answer_or_error = UnauthenticatedError("The request has no API key.", code="unauthenticated")
-    if key is not None:
-        monkeypatch.setenv("MQAN_API_KEY", key)
-    result = runner.invoke(app, ["ask", "--file", context_file, "Where?"])
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert ("Set MQAN_API_KEY to yours" in result.stderr) == (key is None)
-    assert ("The one in MQAN_API_KEY is not known" in result.stderr) == (key is not None)
-    assert "mqan_of_another" not in result.stderr
+    result = runner.invoke(app, ["ask", *arguments, "Where?"], input=piped)
+    assert (result.exit_code, result.stdout_bytes.decode()) == (0, f"{answer}\n")
+    assert f"context 0-{len(answer)}: {answer.split()[0]}" in result.stderr
+    assert re.search(r"probability 0\.\d+, stand-in 1", result.stderr)
 
 
 @pytest.mark.parametrize("scheme", ["grpc", "http"])
@@ -332,28 +220,31 @@ def test_at_a_port_of_the_other_protocol_the_error_names_the_two(
     assert result.stderr.endswith("gRPC and REST have ports of their own.\n")
 
 
+@pytest.mark.usefixtures("server")
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "piped", "told"),
     [
-        ["--file", "nowhere.txt"],
-        ["--file", "."],
-        ["--file", ""],
-        ["--file", "-", "--text", "text"],
-        ["--file", "-", "--context", "-"],
-        ["--text", " "],
-        ["--file", "-", "--server", "grpc://host", "--bundle", "folder"],
-        ["--file", "-", "--max-answer-tokens", "0"],
+        (["--file", "nowhere.txt", "Where?"], "text", "cannot read nowhere.txt"),
+        (["--file", "~/nowhere.txt", "Where?"], "text", "cannot read ~/nowhere.txt"),
+        (["--file", ".", "Where?"], "text", "--file"),
+        (["--file", "", "Where?"], "text", "--file"),
+        (["--file", "-", "--text", "text", "Where?"], "text", "--text"),
+        (["--file", "-", "--context", "-", "Where?"], "text", "give --file once"),
+        (["--text", " ", "Where?"], "text", "--text"),
+        (["--file", "-", "--server", "grpc://host", "--bundle", "folder", "Where?"], "text", "--bundle"),
+        (["--file", "-", "--server", "grpc://127.0.0.1:1", "--provider", "cpu", "Where?"], "text", "--provider"),
+        (["--file", "-", "--server", "host", "Where?"], "text", "host"),
+        (["--file", "-", "--max-answer-tokens", "0", "Where?"], "text", "--max-answer-tokens"),
+        (["--choices", " , ", "Where?"], "text", "name at least one label"),
+        (["Where?"], "", "--text, --file or standard input"),
+        (["--text", "text"], "Where?\n", "give the question"),
+        (["Where?"], b"a\xff", "byte 1"),
     ],
 )
-def test_wrong_usage_is_status_2(client: type[StubClient], arguments: list[str]) -> None:
-    result = runner.invoke(app, ["ask", *arguments, "Where?"], input="text")
+def test_wrong_usage_is_status_2(arguments: list[str], piped: str | bytes, told: str) -> None:
+    result = runner.invoke(app, ["ask", *arguments], input=piped)
     assert (result.exit_code, result.stdout) == (2, "")
-
-
-def test_a_context_that_is_not_utf8_is_wrong_usage(client: type[StubClient]) -> None:
-    result = runner.invoke(app, ["ask", "--file", "-", "Where?"], input=b"a\xff")
-    assert result.exit_code == 2
-    assert "byte 1" in result.stderr
+    assert told in " ".join(result.stderr.replace("│", " ").split())
 
 
 def test_standard_input_that_is_closed_is_wrong_usage() -> None:
@@ -364,10 +255,13 @@ def test_standard_input_that_is_closed_is_wrong_usage() -> None:
     assert "Traceback" not in finished.stderr
 
 
-def test_what_the_system_refuses_is_told_in_one_line(client: type[StubClient], context_file: str) -> None:
-    client.answer_or_error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # as a full disk does to a redirection
-    result = runner.invoke(app, ["ask", "--file", context_file, "Where?"])
-    assert (result.exit_code, result.stderr) == (1, "mqan: [Errno 28] No space left on device\n")
+@pytest.mark.usefixtures("server")
+def test_what_the_system_refuses_is_told_in_one_line(context_file: str) -> None:
+    command = [sys.executable, "-c", "from mqan_cli.main import app; app()", "ask", "--file", context_file, "Where?"]
+    with Path("/dev/full").open("w") as full:
+        finished = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert finished.returncode == 1
+    assert finished.stderr.splitlines()[-1] == "mqan: [Errno 28] No space left on device"
 
 
 def test_a_text_that_no_answer_could_quote_is_refused_before_anything_is_written(tmp_path: Path) -> None:
@@ -380,10 +274,6 @@ def test_a_text_that_no_answer_could_quote_is_refused_before_anything_is_written
     assert result.exit_code == 1
     assert "is not UTF-8 at character 13" in result.stderr
     assert page.read_text() == "kept"
-
-
-def test_a_wrong_url_is_wrong_usage(context_file: str) -> None:
-    assert runner.invoke(app, ["ask", "--file", context_file, "--server", "host", "Where?"]).exit_code == 2
 
 
 class TerminalStream:
@@ -416,8 +306,9 @@ def show_on_terminal(monkeypatch: pytest.MonkeyPatch, answer: Answer, **environm
     return stream.written
 
 
-def test_words_are_coloured_by_source(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_words_are_coloured_by_source(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert show_on_terminal(monkeypatch, ANSWER) == "\x1b[1;38;5;26mParis\x1b[0m \x1b[3;38;5;26myes\x1b[0m\n"
+    assert "the model’s own word: yes" in capsys.readouterr().err
 
 
 def test_no_color_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -436,13 +327,6 @@ def test_repeated_words_are_coloured_in_order() -> None:
     tokens = [{"text": text, "source": source} for text, source in (("a", "context"), ("b", "question"), ("a", "x"))]
     found = show.words_of({"answer": "a b a", "tokens": tokens})
     assert list(found) == [(0, 1, "context"), (2, 3, "question"), (4, 5, "x")]
-
-
-@pytest.mark.parametrize("given", [["--provider", "cpu"], ["--bundle", "folder"]])
-def test_ask_refuses_what_has_no_effect(context_file: str, given: list[str]) -> None:
-    result = runner.invoke(app, ["ask", "--file", context_file, "--server", "grpc://127.0.0.1:1", *given, "Where?"])
-    assert result.exit_code == 2
-    assert given[0] in result.stderr
 
 
 def test_verify_says_where_the_bundle_runs() -> None:
