@@ -1,4 +1,4 @@
-"""CPU time of a call, for tests of what may not grow faster than a text.
+"""Waiting, and CPU time of a call, for tests of what may not grow faster than a text.
 
 The least of several counts: a machine is shared, and other work costs a call its caches and its clock.
 """
@@ -7,6 +7,14 @@ import time
 from collections.abc import Callable
 
 _TRIES = 3
+
+
+def wait_until(is_so: Callable[[], bool], seconds: float = 60) -> None:
+    """Wait until something is so; fail where it is not in time."""
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def seconds(call: Callable[[], object]) -> float:

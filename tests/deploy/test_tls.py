@@ -15,6 +15,7 @@ import httpx2
 import pytest
 
 from mqan.v1 import answer_pb2, answer_pb2_grpc
+from tests.timing import wait_until
 
 pytestmark = pytest.mark.skipif(
     shutil.which("nginx") is None or shutil.which("openssl") is None, reason="nginx and openssl are not installed"
@@ -182,10 +183,7 @@ def test_streams_that_are_reset_at_once_leave_nothing_behind(proxy: Proxy, local
             for call in calls:
                 call.cancel()
     assert is_well(proxy)
-    deadline = time.monotonic() + 60
-    while sample(port, "mqan_requests_in_flight") and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert sample(port, "mqan_requests_in_flight") == 0
+    wait_until(lambda: sample(port, "mqan_requests_in_flight") == 0)
     cancelled = sample(port, 'mqan_requests_total{code="cancelled",method="Answer",transport="grpc"}') - before
     assert cancelled > 5, "the server has seen some of them go"
 

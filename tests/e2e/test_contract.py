@@ -3,7 +3,6 @@
 import json
 import re
 import shlex
-import time
 from contextlib import suppress
 from html import unescape
 from pathlib import Path
@@ -13,14 +12,15 @@ from urllib.parse import urlsplit
 import grpc
 import httpx2
 import pytest
-from google.protobuf.json_format import MessageToDict
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from mqan.v1 import answer_pb2, answer_pb2_grpc
 from mqan_runtime.engine import Engine
 from mqan_serving.records.documents import RECORD_REQUEST, RECORD_RESPONSE
+from tests.messages import document_of, without_nothing
 from tests.processes import descendants, listeners
+from tests.timing import wait_until
 
 pytestmark = pytest.mark.timeout(240)  # the first test of a server waits for its start
 
@@ -81,14 +81,7 @@ def test_grpc_carries_the_same_fields(
 ) -> None:
     request = answer_pb2.AnswerRequest(context=context, question=question, max_answer_tokens=limit)
     response = answer_pb2_grpc.QuestionAnsweringStub(channel).Answer(request, timeout=30)
-    message = MessageToDict(response, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)
-    for place in [*message["tokens"], *message["spans"]]:
-        place["source"] = place["source"].removeprefix("SOURCE_").lower()
-    for token in message["tokens"]:
-        token.setdefault("span", None)
-    for name in ("expected", "parsed", "parse_error"):
-        message.setdefault(name, None)
-    assert message == ask(rest, context, question, limit)
+    assert document_of(response) == without_nothing(ask(rest, context, question, limit))
 
 
 def test_many_questions_are_answered_alike(rest: httpx2.Client, channel: grpc.Channel) -> None:
@@ -109,23 +102,14 @@ def test_records_are_filled_alike(rest: httpx2.Client, channel: grpc.Channel) ->
     request = answer_pb2.FillRecordRequest(
         context=RECORD_REQUEST["context"], schema=json.dumps(RECORD_REQUEST["schema"])
     )
-    message = MessageToDict(
-        stub.FillRecord(request, timeout=30),
-        preserving_proto_field_name=True,
-        always_print_fields_with_no_presence=True,
-    )
+    message = document_of(stub.FillRecord(request, timeout=30))
     message["record"] = json.loads(message["record"])
     for field in message["fields"]:
         field["value"] = json.loads(field["value"])
         field["probability"] = pytest.approx(field["probability"], abs=1e-5)
-        for span in field["spans"]:
-            span["source"] = span["source"].removeprefix("SOURCE_").lower()
-        made = field.setdefault("normalized", None)
-        field["normalized"] = made and {"amount": None, "currency": None, "iso": None, **made}
-        field.setdefault("reason", None)
     message["fields"] = {field.pop("name"): field for field in message["fields"]}
     assert list(message["fields"]) == list(told["fields"])
-    assert told == message
+    assert without_nothing(told) == without_nothing(message)
 
 
 @pytest.mark.parametrize(("context", "question", "limit"), QUESTIONS, ids=range(len(QUESTIONS)))
@@ -169,7 +153,7 @@ def test_errors_of_streams_are_those_of_answers(rest: httpx2.Client, channel: gr
 def test_model_is_described_alike(rest: httpx2.Client, channel: grpc.Channel, engine: Engine) -> None:
     message = answer_pb2_grpc.QuestionAnsweringStub(channel).GetModel(answer_pb2.GetModelRequest(), timeout=30)
     body = rest.get("/v1/model").json()
-    assert body == MessageToDict(message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)
+    assert body == document_of(message)
     assert body["sha256"] == engine.bundle.sha256
     assert body["provider"].endswith("ExecutionProvider")
 
@@ -344,11 +328,9 @@ def test_nothing_redirects_and_nothing_is_there_that_is_not_ours(
 def test_log_holds_no_word_of_the_callers(rest: httpx2.Client, server: Any) -> None:
     ask(rest, "Xylophones are confidential.", "What about marimbas?", 2)
     check_refusal(rest.post("/v1/answer", json={"context": "glockenspiel"}), 422, "missing_field")
+    if server.kind == "local":  # a thread writes the lines
+        wait_until(lambda: '"answered"' in server.log.read_text())
     lines = server.log.read_text()
-    deadline = time.monotonic() + 60
-    while server.kind == "local" and '"answered"' not in lines and time.monotonic() < deadline:
-        time.sleep(0.05)  # a thread writes the lines
-        lines = server.log.read_text()
     assert not re.search("xylophone|marimba|glockenspiel", lines, re.IGNORECASE)
     if server.kind == "local":
         events = [json.loads(line) for line in lines.splitlines() if line.startswith("{")]

@@ -13,6 +13,7 @@ import httpx2
 import pytest
 
 from tests.processes import PROXY, descendants
+from tests.timing import wait_until
 
 
 def test_local_server_is_small_and_says_how_to_use_it(start_server: Any) -> None:
@@ -80,11 +81,8 @@ def test_a_signal_ends_a_start_that_would_not_end(bundle_folder: Path, free_port
         env=os.environ | {f"MQAN_{name}": str(value) for name, value in given.items()},
     )
     try:
-        until = time.monotonic() + 120
-        while not descendants(process.pid, name):
-            assert process.poll() is None
-            assert time.monotonic() < until
-            time.sleep(0.1)
+        wait_until(lambda: bool(descendants(process.pid, name)) or process.poll() is not None, 120)
+        assert process.poll() is None
         time.sleep(1)
         below = descendants(process.pid, "")
         process.send_signal(signal.SIGTERM)
@@ -160,10 +158,7 @@ def test_a_signal_ends_the_start_of_the_first_process_of_a_container(bundle_fold
 
 def wait_for_end(processes: list[int]) -> None:
     """Return when none of the processes is left."""
-    until = time.monotonic() + 60
-    while any(Path(f"/proc/{process}/exe").exists() for process in processes):
-        assert time.monotonic() < until
-        time.sleep(0.1)
+    wait_until(lambda: not any(Path(f"/proc/{process}/exe").exists() for process in processes))
 
 
 _BREAK = """

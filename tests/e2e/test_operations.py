@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 
 from mqan.v1 import answer_pb2, answer_pb2_grpc
 from mqan_serving.keys import add_key
+from tests.timing import wait_until
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -63,10 +63,8 @@ def test_counts_are_exact_and_keys_are_asked_for(
     assert seen.keys() == {(code, "Answer", way) for code in ("ok", "empty_context") for way in ("rest", "grpc")}
     seen += ask(server, "mqan_unknown", 5, 4 * replicas)
     second = add_key(file, "second")
-    deadline = time.monotonic() + 60
-    while server.log.read_text().count('"keys reloaded"') < replicas:  # each sees by itself that the file has changed
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    # each sees by itself that the file has changed
+    wait_until(lambda: server.log.read_text().count('"keys reloaded"') == replicas)
     seen += ask(server, second, 6, 4 * replicas)
     assert seen["unauthenticated", "Answer", "rest"] == seen["unauthenticated", "Answer", "grpc"] == 4 * replicas
     own_port = f"http://127.0.0.1:{port}"
@@ -81,9 +79,7 @@ def test_counts_are_exact_and_keys_are_asked_for(
     limits = httpx2.get(f"{server.rest}/v1/model", trust_env=False, headers=headers).json()["limits"]
     assert f"mqan_requests_in_flight_limit {float(limits['max_concurrent_requests'] * replicas)}" in text
     # Each request has one line in the log, too. Ray hands lines on after a moment, and none once it has ended.
-    deadline = time.monotonic() + 60
-    while len(_LOGGED.findall(server.log.read_text())) < seen.total() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_until(lambda: len(_LOGGED.findall(server.log.read_text())) >= seen.total())
     assert server.stop() == 0
     logged = [json.loads(line) for line in _LOGGED.findall(server.log.read_text())]
     assert Counter((line.get("code", "ok"), line["transport"]) for line in logged) == Counter(

@@ -225,6 +225,7 @@ def metrics() -> Metrics:
 
 
 ServiceFactory = Callable[..., Service]
+StartServer = Callable[..., Awaitable[Any]]
 
 
 @pytest.fixture
@@ -256,6 +257,14 @@ class Callers:
     body: dict[str, str] = field(
         default_factory=lambda: {"context": "The kettle is in the kitchen.", "question": "Where is the kettle?"}
     )
+
+    @property
+    def http_port(self) -> int:
+        return self.server._settings.http_port
+
+    @property
+    def grpc_port(self) -> int:
+        return self.server._settings.grpc_port
 
     def post(self, **changes: Any) -> Awaitable[httpx2.Response]:
         return self.rest.post("/v1/answer", json=self.body | changes)

@@ -2,7 +2,7 @@
 
 import json
 import tracemalloc
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import httpx2
@@ -11,8 +11,7 @@ from backports import zstd
 
 from mqan_core.errors import InputError
 from mqan_serving.rest.compression import decompress
-
-StartServer = Callable[..., Awaitable[Any]]
+from tests.serving.conftest import StartServer
 
 MIB = 1024 * 1024
 LIMIT = 100_000

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,7 @@ from mqan_serving.observability.log_writer import WRITER
 from mqan_serving.observability.logs import set_up_logs
 from mqan_serving.rest import http_server
 from tests.peer import Peer
-from tests.serving.conftest import log_lines, until
-
-StartServer = Callable[..., Awaitable[Any]]
+from tests.serving.conftest import StartServer, log_lines, until
 
 _POST = b"POST /v1/answer HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
 _CHUNKED = _POST + b"transfer-encoding: chunked\r\n\r\n"
@@ -34,10 +32,6 @@ ENDLESS = {
 }
 
 
-def port_of(callers: Any) -> int:
-    return int(callers.server._settings.http_port)
-
-
 async def counted(callers: Any, code: str) -> float:
     text = (await callers.rest.get("/metrics")).text
     samples = (s for family in text_string_to_metric_families(text) for s in family.samples)
@@ -52,7 +46,7 @@ def document(response: bytes) -> Any:
 async def test_what_has_no_end_is_refused_soon(start_server: StartServer, kind: str) -> None:
     callers = await start_server()
     begin, more = ENDLESS[kind]
-    peer = await Peer.connect(port_of(callers))
+    peer = await Peer.connect(callers.http_port)
     sent = await peer.send(chain([begin], repeat(more, 800)))
     response = await peer.rest()
     assert sent < 16_000_000, "buffers of the kernel, and no more"
@@ -72,7 +66,7 @@ async def test_health_answers_beside_64_endless_requests(start_server: StartServ
     async def attack(begin: bytes, more: bytes) -> None:
         nonlocal num_sent
         while not over.is_set():
-            peer = await Peer.connect(port_of(callers))
+            peer = await Peer.connect(callers.http_port)
             await peer.send(chain([begin], repeat(more, 100)))
             peer.writer.close()
             num_sent += 1
@@ -95,7 +89,7 @@ async def test_the_refusal_can_be_read(start_server: StartServer, where: str) ->
     callers = await start_server(max_metadata_bytes=2000)
     long = b"a" * 100_000
     sent = b"GET /" + (long if where == "target" else b" HTTP/1.1\r\nx: " + long) + b"\r\n\r\n"
-    peer = await Peer.connect(port_of(callers))
+    peer = await Peer.connect(callers.http_port)
     await peer.send([sent])
     response = await peer.rest()
     assert response.startswith(b"HTTP/1.1 431 ")
@@ -108,7 +102,7 @@ async def test_the_refusal_can_be_read(start_server: StartServer, where: str) ->
 async def test_trailers_are_no_headers(start_server: StartServer, tmp_path: Path) -> None:
     callers = await start_server()
     body = json.dumps(callers.body).encode()
-    peer = await Peer.connect(port_of(callers))
+    peer = await Peer.connect(callers.http_port)
     trailers = b"x-request-id: trailing\r\ncontent-encoding: gzip\r\n"
     await peer.send([_CHUNKED, b"%x\r\n%s\r\n0\r\n" % (len(body), body), trailers, b"connection: close\r\n\r\n"])
     response = await peer.reader.readuntil(b"\r\n\r\n")
@@ -132,7 +126,7 @@ async def test_what_is_no_http_is_refused_counted_and_logged(
 ) -> None:
     set_up_logs("info")
     callers = await start_server()
-    peer = await Peer.connect(port_of(callers))
+    peer = await Peer.connect(callers.http_port)
     await peer.send([sent])
     response = await peer.rest()
     assert response.startswith(b"HTTP/1.1 400 ")
@@ -146,7 +140,7 @@ async def test_what_is_no_http_is_refused_counted_and_logged(
 
 async def test_a_body_that_breaks_off_ends_its_own_request(start_server: StartServer) -> None:
     callers = await start_server()
-    peer = await Peer.connect(port_of(callers))
+    peer = await Peer.connect(callers.http_port)
     await peer.send([_CHUNKED + b"1\r\n{\r\n"])
     await peer.send([b"no size\r\n"])
     response = await peer.rest()
@@ -161,7 +155,7 @@ async def test_slow_heads_are_told_and_idle_connections_closed(
     monkeypatch.setattr(http_server, "_HEAD_S", 0.3)
     monkeypatch.setattr(http_server, "_IDLE_S", 0.3)
     callers = await start_server()
-    slow, silent, idle, blank = [await Peer.connect(port_of(callers)) for _ in range(4)]
+    slow, silent, idle, blank = [await Peer.connect(callers.http_port) for _ in range(4)]
     await slow.send([b"GET /health/live HTTP/1.1\r\nx: "])
     await idle.send([b"GET /health/live HTTP/1.1\r\nhost: x\r\n\r\n"])
     assert (await idle.reader.readuntil(b"}")).startswith(b"HTTP/1.1 200 ")
@@ -183,7 +177,7 @@ async def test_slow_heads_are_told_and_idle_connections_closed(
 
 async def test_slow_bodies_are_told(start_server: StartServer) -> None:
     callers = await start_server(request_timeout_s=0.3)
-    peer = await Peer.connect(port_of(callers))
+    peer = await Peer.connect(callers.http_port)
     await peer.send([_POST + b"content-length: 100\r\n\r\n", b"{"])
     response = await peer.rest()
     assert response.startswith(b"HTTP/1.1 408 ")
@@ -193,7 +187,7 @@ async def test_slow_bodies_are_told(start_server: StartServer) -> None:
 
 async def test_incomplete_bodies_have_a_bound_together(start_server: StartServer) -> None:
     callers = await start_server(max_request_bytes=10_000)
-    peers = [await Peer.connect(port_of(callers)) for _ in range(70)]
+    peers = [await Peer.connect(callers.http_port) for _ in range(70)]
     for peer in peers:
         await peer.send([_POST + b"content-length: 9999\r\n\r\n" + b" " * 9998])
     refused = 0
@@ -220,7 +214,7 @@ async def test_the_idlest_connection_makes_room(start_server: StartServer, engin
     engine.may_answer.clear()
     working = asyncio.create_task(callers.post())
     await until(lambda: callers.service.num_requests == 1)
-    silent = [await Peer.connect(port_of(callers)) for _ in range(40)]
+    silent = [await Peer.connect(callers.http_port) for _ in range(40)]
     await until(lambda: len(_connections(callers)) == 8)
     gone = await asyncio.gather(*(peer.rest() for peer in silent[:33]))
     assert set(gone) <= {b"", b"reset"}
@@ -235,11 +229,11 @@ async def test_a_server_full_of_working_connections_says_so(start_server: StartS
     callers = await start_server(max_connections=8)
     engine.may_answer.clear()
     body = json.dumps(callers.body).encode()
-    working = [await Peer.connect(port_of(callers)) for _ in range(8)]
+    working = [await Peer.connect(callers.http_port) for _ in range(8)]
     for peer in working:
         await peer.send([_POST + b"content-length: %d\r\nconnection: close\r\n\r\n%s" % (len(body), body)])
     await until(lambda: callers.service.num_requests == 8)
-    response = await (await Peer.connect(port_of(callers))).rest()
+    response = await (await Peer.connect(callers.http_port)).rest()
     assert response.startswith(b"HTTP/1.1 429 ")
     assert b"retry-after: 1" in response
     engine.may_answer.set()
@@ -256,7 +250,7 @@ async def test_an_upgrade_is_not_made_and_not_spoken_of(
 ) -> None:
     callers = await start_server()
     upgrade = b"GET /health/live HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n"
-    peer = await Peer.connect(port_of(callers))
+    peer = await Peer.connect(callers.http_port)
     await peer.send([upgrade])
     assert (await peer.rest()).startswith(b"HTTP/1.1 200 ")
     assert WRITER.flush(1.0)
@@ -282,6 +276,6 @@ async def test_only_allowed_hosts_are_served(start_server: StartServer) -> None:
         for path in ("/v1/model", "/", "/metrics"):
             response = await callers.rest.get(path, headers={"host": host})
             assert (response.status_code, response.json()["code"]) == (421, "unknown_host"), host
-    peer = await Peer.connect(port_of(callers))
+    peer = await Peer.connect(callers.http_port)
     await peer.send([b"GET / HTTP/1.1\r\nhost: answers.example\r\nhost: evil.example\r\nconnection: close\r\n\r\n"])
     assert (await peer.rest()).startswith(b"HTTP/1.1 421 ")

@@ -1,6 +1,5 @@
 """Pages of other origins may ask where the operator names them, and nowhere else; keys are asked for as ever."""
 
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,7 @@ import pytest
 from mqan_serving.contract.errors import SettingsError
 from mqan_serving.keys import add_key
 from mqan_serving.settings import load_settings
-
-StartServer = Callable[..., Awaitable[Any]]
+from tests.serving.conftest import StartServer
 
 APP = "https://app.example"
 PREFLIGHT = {

@@ -4,8 +4,7 @@ import json
 import os
 import re
 import threading
-import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -25,9 +24,8 @@ from mqan_serving.observability.log_writer import WRITER
 from mqan_serving.observability.logs import set_up_logs
 from mqan_serving.observability.metrics import Metrics
 from mqan_serving.settings import load_settings
-from tests.serving.conftest import refusal
-
-StartServer = Callable[..., Awaitable[Any]]
+from tests.serving.conftest import StartServer, refusal
+from tests.timing import wait_until
 
 
 @pytest.fixture
@@ -79,13 +77,6 @@ def is_let_in(keys: ApiKeys, key: str) -> bool:
     return True
 
 
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def replace(file: Path, content: str) -> None:
     other = file.with_name("next")
     other.write_text(content)
@@ -96,12 +87,12 @@ def test_a_change_is_seen_without_a_request(file: Path) -> None:
     alice = add_key(file, "alice")
     keys = ApiKeys(file)
     bob = add_key(file, "bob")
-    until(lambda: is_let_in(keys, bob))
+    wait_until(lambda: is_let_in(keys, bob))
     replace(file, "\n".join(line for line in file.read_text().splitlines() if not line.startswith("alice")))
-    until(lambda: not is_let_in(keys, alice))
+    wait_until(lambda: not is_let_in(keys, alice))
     assert is_let_in(keys, bob)
     carol = add_key(file, "carol")  # after a last line that did not end
-    until(lambda: is_let_in(keys, carol))
+    wait_until(lambda: is_let_in(keys, carol))
 
 
 @pytest.fixture
@@ -253,7 +244,7 @@ async def test_grpc_asks_for_a_key(start_server: StartServer, file: Path) -> Non
         assert (status, told["mqan-code"]) == (grpc.StatusCode.UNAUTHENTICATED, "unauthenticated")
     metadata = [("authorization", f"Bearer {key}")]
     assert (await callers.rpc.Answer(callers.request(), metadata=metadata, timeout=10)).answer == "The kettle is"
-    async with grpc.aio.insecure_channel(f"127.0.0.1:{callers.server._settings.grpc_port}") as channel:
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{callers.grpc_port}") as channel:
         stub: Any = health_pb2_grpc.HealthStub(channel)
         health = await stub.Check(health_pb2.HealthCheckRequest(), timeout=10)
     assert health.status == health_pb2.HealthCheckResponse.SERVING
@@ -348,7 +339,7 @@ def test_a_revoked_key_leaves_nothing(file: Path, monkeypatch: pytest.MonkeyPatc
         for is_limited in (True, False):
             metrics.count_key(name, is_limited=is_limited)
     replace(file, "".join(file.read_text().splitlines(keepends=True)[1:]))
-    until(lambda: b"alice" not in metrics.render())
+    wait_until(lambda: b"alice" not in metrics.render())
     assert set(keys._uses) == metrics._keys == {"bob"}
     assert b'key="bob",outcome="limited"} 1.0' in metrics.render()
 
@@ -366,7 +357,7 @@ def test_keys_have_a_bounded_number_of_series() -> None:
 async def test_the_client_shows_its_key(start_server: StartServer, file: Path, transport: str) -> None:
     key = add_key(file, "alice")
     callers = await start_server(api_key_file=file)
-    port = getattr(callers.server._settings, f"{transport}_port")
+    port = getattr(callers, f"{transport}_port")
     async with AsyncClient(f"{transport}://127.0.0.1:{port}", api_key=key) as client:
         assert (await client.answer(**callers.body)).text == "The kettle is"
     async with AsyncClient(f"{transport}://127.0.0.1:{port}") as client:

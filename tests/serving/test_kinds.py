@@ -117,17 +117,6 @@ def test_several_choices_are_judged_each_by_itself(clients: Any) -> None:
         assert answer.probability == pytest.approx(math.prod(max(share, 1 - share) for share in shares))
 
 
-def test_labels_that_are_too_unsure_are_not_explained(clients: Any) -> None:
-    asked: dict[str, Any] = {"choices": LABELS, "multiple": True, "explain": True}
-    texts = [make_text(random.Random(i), 20) for i in range(10)]
-    answered = [text for text in texts if ask(clients, text, **asked).answered]
-    assert answered
-    for text in answered:
-        assert ask(clients, text, **asked).steps
-        withheld = ask(clients, text, **asked, min_probability=1.0)
-        assert (withheld.answered, withheld.steps) == (False, ())
-
-
 def test_yes_or_no_and_a_scale(clients: Any) -> None:
     answer = ask(clients, yes_no=True)
     assert [choice.label for choice in answer.choices] == ["yes", "no"]

@@ -4,7 +4,7 @@ import asyncio
 import re
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,9 +20,7 @@ from mqan_serving.observability.logs import set_up_logs
 from mqan_serving.observability.metrics import Metrics
 from mqan_serving.rpc.methods import add_question_answering
 from tests.processes import bytes_in_use
-from tests.serving.conftest import log_lines, refusal, until
-
-StartServer = Callable[..., Awaitable[Any]]
+from tests.serving.conftest import StartServer, log_lines, refusal, until
 
 
 async def test_full_server(start_server: StartServer, engine: Any) -> None:
@@ -65,7 +63,7 @@ async def test_the_servers_limit_bounds_longer_ones(start_server: StartServer, e
     assert "0.05 s" in str(raised.value.details())
 
 
-async def test_the_expired_are_never_answered_by_the_engine(start_server: StartServer, engine: Any) -> None:
+async def test_who_gives_up_is_never_answered_by_the_engine(start_server: StartServer, engine: Any) -> None:
     callers = await start_server(max_batch_size=1)
     engine.may_answer.clear()
     stays = asyncio.ensure_future(callers.post())
@@ -77,6 +75,12 @@ async def test_the_expired_are_never_answered_by_the_engine(start_server: StartS
     )
     assert [response.status_code for response in expired[:5]] == [504] * 5  # type: ignore[union-attr]
     assert [error.code() for error in expired[5:]] == [grpc.StatusCode.DEADLINE_EXCEEDED] * 5  # type: ignore[union-attr]
+    await until(lambda: callers.service.num_requests == 1)
+    gone: list[Any] = [asyncio.ensure_future(callers.post(context=f"rest {i}")) for i in range(5)]
+    gone += [callers.rpc.Answer(callers.request(context=f"rpc {i}")) for i in range(5)]
+    await until(lambda: callers.service.num_requests == 11)
+    for call in gone:
+        call.cancel()
     await until(lambda: callers.service.num_requests == 1)
     engine.may_answer.set()
     assert (await stays).status_code == 200
@@ -214,7 +218,7 @@ async def test_too_many_headers_are_refused(start_server: StartServer) -> None:
 )
 async def test_a_body_is_refused_before_its_end(start_server: StartServer, framing: str, content: bytes) -> None:
     callers = await start_server(max_request_bytes=16_384)
-    reader, writer = await asyncio.open_connection("127.0.0.1", callers.server._settings.http_port)
+    reader, writer = await asyncio.open_connection("127.0.0.1", callers.http_port)
     head = f"POST /v1/answer HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n{framing}\r\n\r\n"
     writer.write(head.encode() + content)  # and never the rest
     async with asyncio.timeout(30):
@@ -257,7 +261,7 @@ async def test_stopping_finishes_what_is_in_progress(start_server: StartServer, 
 async def test_a_server_that_does_not_get_on_is_not_ready(start_server: StartServer, engine: Any) -> None:
     callers = await start_server(unready_after_s=0.3)
     await callers.service.warm_up()
-    channel = grpc.aio.insecure_channel(f"127.0.0.1:{callers.server._settings.grpc_port}")
+    channel = grpc.aio.insecure_channel(f"127.0.0.1:{callers.grpc_port}")
     check = health_pb2_grpc.HealthStub(channel).Check
 
     async def is_ready() -> bool:

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from typing import Any, BinaryIO
 import pytest
 
 from mqan_serving.observability.log_writer import WRITER, LogWriter
+from tests.timing import wait_until
 
 _BOUND = 20  # lines that wait
 _SERVER = "from mqan_cli.main import app; app(['serve'])"
@@ -37,13 +37,6 @@ def stderr_is_a_pipe() -> Iterator[tuple[BinaryIO, BinaryIO]]:
     with open(reading, "rb") as reader, open(writing, "wb", buffering=0) as writer, pytest.MonkeyPatch.context() as now:
         now.setattr(sys, "stderr", writer)
         yield reader, writer
-
-
-def until(condition: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def test_a_pipe_that_is_not_read_drops_lines_and_says_how_many() -> None:
@@ -87,7 +80,7 @@ def test_a_reader_that_has_gone() -> None:
         writer = LogWriter()
         for number in range(5):
             writer.write("nobody reads this")
-            until(lambda: writer.num_dropped == number + 1)  # noqa: B023  called at once
+            wait_until(lambda: writer.num_dropped == number + 1)  # noqa: B023  called at once
 
 
 @pytest.mark.parametrize("stream", [None, "closed", "/dev/full"])
@@ -98,7 +91,7 @@ def test_no_place_to_write_to(stream: str | None, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(sys, "stderr", opened)
     writer = LogWriter()
     writer.write("a line")
-    until(lambda: writer.num_dropped == 1)
+    wait_until(lambda: writer.num_dropped == 1)
     log = tmp_path / "new"
     with log.open("w") as better:
         monkeypatch.setattr(sys, "stderr", better)
@@ -135,11 +128,11 @@ def test_a_server_whose_log_nobody_reads_answers_on(tiny_bundle: Path, free_port
     server = subprocess.Popen([sys.executable, "-c", _SERVER], env=environment, stderr=writing)
     os.close(writing)
     try:
-        until(lambda: server.poll() is not None or is_ready(http_port), 100)
+        wait_until(lambda: server.poll() is not None or is_ready(http_port), 100)
         for _ in range(4000):  # over 170 bytes each, of which 64 KiB are in the pipe, and 1,000 lines wait
             assert ask(http_port, "/v1/answer", b"{")[0] == 400
         body: Any = json.dumps({"context": "the old harbour", "question": "what ?"}).encode()
-        until(lambda: b"\nmqan_log_lines_dropped_total 0.0" not in ask(http_port, "/metrics")[1])
+        wait_until(lambda: b"\nmqan_log_lines_dropped_total 0.0" not in ask(http_port, "/metrics")[1])
         assert ask(http_port, "/v1/answer", body)[0] == 200
         assert ask(http_port, "/health/live")[0] == 200
         server.send_signal(signal.SIGTERM)

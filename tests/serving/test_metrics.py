@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,8 +19,8 @@ from mqan_serving.contract.errors import ERRORS
 from mqan_serving.keys import add_key
 from mqan_serving.observability.metrics import CODES, METHODS, TRANSPORTS, Metrics
 from mqan_serving.service.timeline import Timeline
+from tests.serving.conftest import StartServer
 
-StartServer = Callable[..., Awaitable[Any]]
 Samples = dict[tuple[str, tuple[str, ...]], float]
 
 

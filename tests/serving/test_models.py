@@ -27,6 +27,7 @@ from mqan_serving.service.catalog import CHANGES, Changes, read_catalog, read_ch
 from mqan_serving.service.loading import MEMORY_PER_BYTE
 from mqan_serving.service.models import Models, open_models
 from mqan_serving.settings import Settings, load_settings
+from tests.serving.conftest import until
 
 BODY = {"context": "The kettle is in the kitchen.", "question": "Where is the kettle?"}
 
@@ -72,11 +73,6 @@ def request_of(model: str) -> answer_pb2.AnswerRequest:
 
 def opened(models: Models) -> set[str]:
     return {entry.name for entry, is_open, _ in models.listed() if is_open}
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    while not is_so():
-        await asyncio.sleep(0.01)
 
 
 async def test_a_request_gets_the_model_that_it_names(open_all: Open) -> None:

@@ -1,7 +1,6 @@
 """The Open Inference Protocol: what it answers, and what it refuses and how."""
 
 import json
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +10,11 @@ import pytest
 from mqan_serving.contract.calls import MOST_IN_ALL
 from mqan_serving.formats.open_inference import decode_elements, encode_elements
 from mqan_serving.keys import add_key
+from tests.serving.conftest import StartServer
 
 CONTEXT = "The kettle is in the kitchen."
 MODEL = "/v2/models/stand-in"
 LENGTH = "inference-header-content-length"
-
-StartServer = Callable[..., Awaitable[Any]]
 
 
 def tensor(name: str, *texts: str, **changes: Any) -> dict[str, Any]:

@@ -5,11 +5,11 @@ from typing import Any
 
 import grpc
 import pytest
-from google.protobuf.json_format import MessageToDict
 
 from mqan.v1 import answer_pb2
 from mqan_core.text.tokens import Token, read_tokens
 from mqan_data.queries import write_table
+from tests.messages import document_of
 from tests.serving.conftest import StandInEngine, refusal
 
 SHIPS = write_table(["Ship", "Year built"], "select COUNT Ship from table where Year built > 1950")
@@ -51,16 +51,8 @@ def engine() -> StandInEngine:
 
 def told(response: answer_pb2.AnswerResponse) -> tuple[Any, str | None]:
     """Return what a response of gRPC says of the structure, as REST has it."""
-    message = MessageToDict(response, always_print_fields_with_no_presence=True)
-
-    def without_prefix(part: Any) -> Any:
-        if isinstance(part, dict):
-            return {name: without_prefix(inner) for name, inner in part.items()}
-        if isinstance(part, list):
-            return [without_prefix(inner) for inner in part]
-        return part.removeprefix("SOURCE_").lower() if str(part).startswith("SOURCE_") else part
-
-    parsed = without_prefix(message.get("query") or message.get("state"))
+    message = document_of(response)
+    parsed = message.get("query") or message.get("state")
     if "state" in message:
         parsed["slots"] = {slot.pop("slot"): slot for slot in parsed["slots"]}
     return parsed, response.parse_error if response.HasField("parse_error") else None

@@ -4,16 +4,15 @@ import asyncio
 import json
 import threading
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import grpc
 import pytest
 
 from mqan.v1 import answer_pb2
-from tests.serving.conftest import log_lines, refusal, until
+from tests.serving.conftest import StartServer, log_lines, refusal, until
 
-StartServer = Callable[..., Awaitable[Any]]
 Events = AsyncIterator[tuple[str, Any]]
 
 STEPS = "What is first? step step step"  # three words, one a step, and the end
