@@ -5,10 +5,14 @@ import json
 import os
 import random
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+if TYPE_CHECKING:
+    from mqan_baselines.recipes import MtDnnRecipe, SharedMemoryRecipe
+
+MT_DNN_TASKS = ("cola", "rte", "sts-b", "qnli-ranking", "qnli")
 GOOD, BAD = "a warm bright long story", "a dull odd flat mess"
 _FILLERS = ["the", "film", "of", "two", "old", "friends", "and", "no", "plot", "at", "all"]
 WORDS = sorted({*GOOD.split(), *BAD.split(), *_FILLERS, "is", "good", "bad", "who", "was", "late", "yesterday"})
@@ -110,33 +114,38 @@ def write_encoder(folder: Path) -> Path:
     return folder
 
 
-def train_shared_memory(folder: Path, data: Path, architecture: Any = "arc-ii", **changes: Any) -> Path:
+def memory_recipe(**changes: Any) -> "SharedMemoryRecipe":
     from mqan_baselines.recipes import SharedMemoryRecipe
-    from mqan_baselines.shared_memory.learning import Texts, run
 
     sizes = {"embedding_width": 8, "hidden_width": 8, "segments": 4, "segment_width": 4}
-    steps = {"rate": 0.1, "steps": 80, "fine_tune_steps": 10, "tune_every": 20, "most_words": 60}
+    steps = {"rate": 0.1, "steps": 80, "fine_tune_steps": 10, "tune_every": 20}
     settings: dict[str, Any] = {"kind": "shared-memory", "name": "tiny-memory", "tasks": ("sst-2", "subj")}
-    recipe = SharedMemoryRecipe(**{**settings, **sizes, **steps, **changes})
+    return SharedMemoryRecipe(**{**settings, **sizes, **steps, **changes})
+
+
+def train_shared_memory(folder: Path, data: Path, architecture: Any = "arc-ii", **changes: Any) -> Path:
+    from mqan_baselines.shared_memory.learning import Texts, run
+
+    recipe = memory_recipe(**{"most_words": 60, **changes})
     run(recipe, architecture, Texts(recipe, data), folder / architecture)
     return folder / str(architecture) / "sst-2"
 
 
-def train_mt_dnn(folder: Path, data: Path, **changes: Any) -> Path:
-    from mqan_baselines.mt_dnn.learning import run
+def mt_dnn_recipe(encoder: Path, **changes: Any) -> "MtDnnRecipe":
     from mqan_baselines.recipes import MtDnnRecipe
 
-    encoder = write_encoder(folder / "encoder")
-    settings: dict[str, Any] = {
-        "kind": "mt-dnn",
-        "name": "tiny-mt-dnn",
-        "tasks": ("cola", "rte", "sts-b", "qnli-ranking"),
-        "encoder": str(encoder),
-        "rate": 5e-3,
-        "batch": 8,
-        "epochs": 20,
-        "most_pieces": 48,
-        "candidates": 3,
-    }
-    run(MtDnnRecipe(**{**settings, **changes}), data, folder / "mt-dnn")
+    settings: dict[str, Any] = {"kind": "mt-dnn", "name": "tiny-mt-dnn", "encoder": str(encoder)}
+    settings["tasks"] = MT_DNN_TASKS
+    steps = {"rate": 5e-3, "batch": 8, "epochs": 2, "most_pieces": 48, "candidates": 3}
+    return MtDnnRecipe(**{**settings, **steps, **changes})
+
+
+def train_mt_dnn(folder: Path, data: Path, **changes: Any) -> Path:
+    from mqan_baselines.mt_dnn.learning import run
+
+    run(
+        mt_dnn_recipe(write_encoder(folder / "encoder"), **{"epochs": 20, "tasks": MT_DNN_TASKS[:4], **changes}),
+        data,
+        folder / "mt-dnn",
+    )
     return folder / "mt-dnn" / "joint"

@@ -4,7 +4,6 @@ import json
 import random
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -28,30 +27,15 @@ from mqan_baselines.tasks import baseline_task
 from mqan_training.checkpoint import CheckpointError
 from mqan_training.model.bert import MissingEncoderError
 from mqan_training.optim import DivergedError
-
-TASKS = ("cola", "rte", "sts-b", "qnli-ranking", "qnli")
-
-
-def _recipe(encoder: Path, **changes: Any) -> MtDnnRecipe:
-    settings = {
-        "kind": "mt-dnn",
-        "name": "tiny",
-        "tasks": TASKS,
-        "encoder": str(encoder),
-        "rate": 5e-3,
-        "batch": 8,
-        "epochs": 2,
-        "most_pieces": 48,
-        "candidates": 3,
-    }
-    return MtDnnRecipe(**{**settings, **changes})
+from tests.baselines.models import MT_DNN_TASKS as TASKS
+from tests.baselines.models import mt_dnn_recipe
 
 
 @pytest.fixture(scope="module")
 def joint(
     tiny_encoder: Path, baseline_data: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[MtDnnRecipe, Path]:
-    recipe = _recipe(
+    recipe = mt_dnn_recipe(
         tiny_encoder,
         fine_tune_epochs=1,
         adaptation={"tasks": ["sick"], "shares": [0.05, 1.0], "epochs": 1, "least_steps": 3},
@@ -74,7 +58,7 @@ def test_an_epoch_is_all_batches_of_all_tasks_once_shuffled() -> None:
 
 
 def test_each_task_learns_by_its_own_loss(tiny_encoder: Path, baseline_data: Path) -> None:
-    recipe = _recipe(tiny_encoder, pair_head="linear")
+    recipe = mt_dnn_recipe(tiny_encoder, pair_head="linear")
     network = pretrained_network(recipe).eval()
     packer = packer_of(tiny_encoder, 48)
     generator = random.Random(1)
@@ -92,7 +76,7 @@ def test_each_task_learns_by_its_own_loss(tiny_encoder: Path, baseline_data: Pat
 def test_candidates_are_drawn_and_the_right_one_is_always_there(
     tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recipe = _recipe(tiny_encoder, candidates=2)
+    recipe = mt_dnn_recipe(tiny_encoder, candidates=2)
     task = baseline_task("qnli-ranking")
     row = Row(("who", "a", "b", "c", "d"))
     items = pack_rows(task, [row], packer_of(tiny_encoder, 48))
@@ -116,7 +100,7 @@ def test_candidates_are_drawn_and_the_right_one_is_always_there(
 def test_a_gpu_finds_the_losses_of_a_cpu_and_its_model_is_read_on_a_cpu(
     tiny_encoder: Path, baseline_data: Path, tmp_path: Path
 ) -> None:
-    recipe = _recipe(tiny_encoder, epochs=1, fine_tune_epochs=1, prediction_dropout=0.1)
+    recipe = mt_dnn_recipe(tiny_encoder, epochs=1, fine_tune_epochs=1, prediction_dropout=0.1)
     networks = [pretrained_network(recipe).to(device).eval() for device in ("cpu", "cuda")]
     packer = packer_of(tiny_encoder, 48)
     for name in TASKS:
@@ -145,7 +129,7 @@ def test_a_pair_is_read_the_same_alone_and_padded_beside_others(joint: tuple[MtD
 
 
 def test_joint_training_lowers_every_loss(tiny_encoder: Path, baseline_data: Path, tmp_path: Path) -> None:
-    recipe = _recipe(tiny_encoder, dropout=0.0, prediction_dropout=0.0)
+    recipe = mt_dnn_recipe(tiny_encoder, dropout=0.0, prediction_dropout=0.0)
     packer = packer_of(tiny_encoder, 48)
     of_task = {
         name: pack_rows(baseline_task(name), baseline_task(name).rows(baseline_data, "train"), packer) for name in TASKS
@@ -185,7 +169,7 @@ def test_a_joint_run_keeps_its_model_and_its_scores(joint: tuple[MtDnnRecipe, Pa
 
 
 def test_alone_each_task_has_its_own_encoder(tiny_encoder: Path, baseline_data: Path, tmp_path: Path) -> None:
-    results = run(_recipe(tiny_encoder, joint=False, tasks=("cola", "sts-b"), epochs=1), baseline_data, tmp_path)
+    results = run(mt_dnn_recipe(tiny_encoder, joint=False, tasks=("cola", "sts-b"), epochs=1), baseline_data, tmp_path)
     assert "joint" not in results
     assert not (tmp_path / "joint").exists()
     ours, theirs = (load_network(tmp_path / name)[0] for name in ("cola", "sts-b"))
@@ -230,7 +214,7 @@ def test_joint_training_sees_no_test_row_of_what_is_adapted_to(
     with (data / "nli_extra" / "sick" / "SICK_trial.txt").open("a") as file:
         first, second = baseline_task("rte").rows(data, "train")[0].texts
         file.write(f"99\t{first}\t{second}\t3.5\tNEUTRAL\n")
-    recipe = _recipe(tiny_encoder, tasks=("rte",), epochs=1)
+    recipe = mt_dnn_recipe(tiny_encoder, tasks=("rte",), epochs=1)
     run(recipe, data, tmp_path / "alone")
     assert "left out" not in capsys.readouterr().err
     to_adapt = MtDnnRecipe(**{**recipe.model_dump(), "adaptation": {"tasks": ("sick",)}})
@@ -241,17 +225,17 @@ def test_joint_training_sees_no_test_row_of_what_is_adapted_to(
 
 
 def test_sequences_that_the_encoder_does_not_read_are_refused(tiny_encoder: Path, tmp_path: Path) -> None:
-    recipe = _recipe(tiny_encoder, most_pieces=65)
+    recipe = mt_dnn_recipe(tiny_encoder, most_pieces=65)
     with pytest.raises(ValueError, match="most_pieces is 65, and max_position_embeddings of .* is 64: lower"):
         run(recipe, tmp_path / "nowhere", tmp_path)
     with pytest.raises(MissingEncoderError, match="holds no BERT"):
-        run(_recipe(tmp_path), tmp_path / "nowhere", tmp_path)
+        run(mt_dnn_recipe(tmp_path), tmp_path / "nowhere", tmp_path)
 
 
 def test_a_run_that_diverges_and_one_without_test_rows_are_told(
     tiny_encoder: Path, baseline_data: Path, tmp_path: Path
 ) -> None:
-    recipe = _recipe(tiny_encoder, tasks=("cola",), rate=1e30)
+    recipe = mt_dnn_recipe(tiny_encoder, tasks=("cola",), rate=1e30)
     with pytest.raises(DivergedError, match="of cola .*not finite: the run has diverged; lower rate"):
         run(recipe, baseline_data, tmp_path)
     assert not list(tmp_path.rglob("model.*"))
@@ -263,7 +247,7 @@ def test_a_run_that_diverges_and_one_without_test_rows_are_told(
 
 
 def test_the_table_has_every_row_beside_the_published(tiny_encoder: Path, baseline_data: Path, tmp_path: Path) -> None:
-    recipe = _recipe(tiny_encoder, tasks=("cola", "rte"), epochs=1)
+    recipe = mt_dnn_recipe(tiny_encoder, tasks=("cola", "rte"), epochs=1)
     text = train_rows(recipe, baseline_data, tmp_path)
     lines = text.splitlines()
     assert [line.split(" | ")[0] for line in lines[2:6]] == [f"| {row}" for row in ROWS]

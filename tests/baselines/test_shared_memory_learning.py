@@ -3,7 +3,6 @@
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ import torch._inductor.config
 from torch._dynamo.utils import counters
 
 from mqan_baselines.mt_dnn.learning import load_network as load_mt_dnn
-from mqan_baselines.recipes import SharedMemoryRecipe
 from mqan_baselines.shared_memory.architectures import SharedMemoryNetwork
 from mqan_baselines.shared_memory.learning import Texts, compile_steps, load_network, run, train_tasks
 from mqan_baselines.shared_memory.picture import draw_followed, follow
@@ -22,35 +20,19 @@ from mqan_baselines.shared_memory.words import Lexicon, start_vectors
 from mqan_training.checkpoint import CheckpointError
 from mqan_training.model.embeddings import MissingVectorsError, quantized_vectors, write_vectors
 from mqan_training.optim import DivergedError
-
-
-def _recipe(**changes: Any) -> SharedMemoryRecipe:
-    settings = {
-        "kind": "shared-memory",
-        "name": "tiny",
-        "tasks": ("sst-2", "subj"),
-        "embedding_width": 8,
-        "hidden_width": 8,
-        "segments": 4,
-        "segment_width": 4,
-        "rate": 0.1,
-        "steps": 80,
-        "fine_tune_steps": 10,
-        "tune_every": 20,
-    }
-    return SharedMemoryRecipe(**{**settings, **changes})
+from tests.baselines.models import memory_recipe
 
 
 @pytest.fixture(scope="module")
 def texts(baseline_data: Path) -> Texts:
-    return Texts(_recipe(), baseline_data)
+    return Texts(memory_recipe(), baseline_data)
 
 
 @pytest.fixture(scope="module")
 def runs(texts: Texts, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
-    for architecture in ("lstm", "arc-ii"):
-        run(_recipe(), architecture, texts, folder / architecture)
+    for architecture in ARCHITECTURES:
+        run(memory_recipe(), architecture, texts, folder / architecture)
     return folder
 
 
@@ -58,7 +40,7 @@ def runs(texts: Texts, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("compiler", ["g++", "/bin/false"])
 def test_what_is_compiled_reads_and_learns_the_same(texts: Texts, compiler: str) -> None:
     """With a compiler that does not work it reads as it stands."""
-    recipe = _recipe(tasks=("sst-2",))
+    recipe = memory_recipe(tasks=("sst-2",))
     torch.manual_seed(1)
     network = SharedMemoryNetwork(recipe, "lstm", {"sst-2": 2}, len(texts.lexicon(("sst-2",))))
     texts_NT, lengths_N, classes_N = texts.of_task["sst-2"]["train"].batch(range(3))
@@ -81,8 +63,8 @@ def test_what_is_compiled_reads_and_learns_the_same(texts: Texts, compiler: str)
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_every_architecture_learns_what_can_be_learnt(texts: Texts, tmp_path: Path, architecture: Any) -> None:
-    results = run(_recipe(), architecture, texts, tmp_path)
+def test_every_architecture_learns_what_can_be_learnt(runs: Path, architecture: str) -> None:
+    results = json.loads((runs / architecture / "results.json").read_text())["results"]
     for found in results["tasks"].values():
         assert found["test"] >= 80  # a word tells the class; a guess is right in half of the cases
         assert ("joint_test" in found) == architecture.startswith("arc")
@@ -90,18 +72,18 @@ def test_every_architecture_learns_what_can_be_learnt(texts: Texts, tmp_path: Pa
 
 def test_a_run_that_has_ended_is_not_run_again(runs: Path, texts: Texts) -> None:
     before = {path: path.stat().st_mtime_ns for path in runs.rglob("*") if path.is_file()}
-    results = run(_recipe(), "arc-ii", texts, runs / "arc-ii")
+    results = run(memory_recipe(), "arc-ii", texts, runs / "arc-ii")
     assert results == json.loads((runs / "arc-ii" / "results.json").read_text())["results"]
     assert before == {path: path.stat().st_mtime_ns for path in runs.rglob("*") if path.is_file()}
     with pytest.raises(ValueError, match=r"other settings \(rate\)"):
-        run(_recipe(rate=0.2), "arc-ii", texts, runs / "arc-ii")
+        run(memory_recipe(rate=0.2), "arc-ii", texts, runs / "arc-ii")
 
 
 def test_fine_tuning_that_does_not_help_changes_nothing(texts: Texts, runs: Path, tmp_path: Path) -> None:
     network, lexicon, _, _ = load_network(runs / "arc-ii" / "joint")
     texts.lexicon(("sst-2", "subj"))
     before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
-    best = train_tasks(network, {"subj": texts.of_task["subj"]}, _recipe(rate=1e-9), 5, tmp_path)
+    best = train_tasks(network, {"subj": texts.of_task["subj"]}, memory_recipe(rate=1e-9), 5, tmp_path)
     assert all(torch.equal(tensor, before[name]) for name, tensor in network.state_dict().items())
     assert best >= 80
     assert len(lexicon) == network.words.num_embeddings
@@ -144,17 +126,17 @@ def test_a_model_that_does_not_fit_its_weights_and_damaged_results_are_told(
     for content in ("", "[]", "{}", '{"settings": 1, "results": {}}'):
         (tmp_path / "results.json").write_text(content)
         with pytest.raises(CheckpointError, match=r"results\.json: malformed results"):
-            run(_recipe(), "lstm", texts, tmp_path)
+            run(memory_recipe(), "lstm", texts, tmp_path)
 
 
 def test_a_run_that_diverges_and_an_empty_split_are_told(baseline_data: Path, texts: Texts, tmp_path: Path) -> None:
     with pytest.raises((DivergedError, ValueError), match="diverged; lower"):
-        run(_recipe(rate=1e38), "arc-ii", texts, tmp_path)
+        run(memory_recipe(rate=1e38), "arc-ii", texts, tmp_path)
     assert not list(tmp_path.rglob("model.*"))
     data = Path(shutil.copytree(baseline_data, tmp_path / "data"))
     (data / "sst" / "dev_binary_sent.csv").write_text("label,sentence\n")
     with pytest.raises(ValueError, match="no rows: test of sst-2"):
-        Texts(_recipe(), data)
+        Texts(memory_recipe(), data)
 
 
 def test_the_table_has_ours_beside_the_published() -> None:
