@@ -17,6 +17,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from mqan.v1 import answer_pb2, answer_pb2_grpc
+from mqan_serving.rpc.messages import answer_response
 
 ANSWER = {
     "answer": "Paris yes",
@@ -75,7 +76,6 @@ MODEL = {
     "server_version": "2.0.0",
     "adapters": [],
 }
-_SOURCES = {"context": answer_pb2.SOURCE_CONTEXT, "vocabulary": answer_pb2.SOURCE_VOCABULARY}
 _GRPC = {
     400: grpc.StatusCode.INVALID_ARGUMENT,
     401: grpc.StatusCode.UNAUTHENTICATED,
@@ -181,19 +181,7 @@ class FakeServer(answer_pb2_grpc.QuestionAnsweringServicer):
         seen = {"context": request.context, "question": request.question}
         limit = {"max_answer_tokens": request.max_answer_tokens} if request.HasField("max_answer_tokens") else {}
         await self._take(seen | limit, context)
-        tokens = [
-            answer_pb2.AnswerToken(
-                **{key: token[key] for key in ("text", "probability")},
-                source=_SOURCES[token["source"]],
-                masses=answer_pb2.SourceMasses(**token["masses"]),
-                span=token["span"] and answer_pb2.TextSpan(**token["span"]),
-            )
-            for token in ANSWER["tokens"]  # type: ignore[attr-defined]
-        ]
-        spans = [answer_pb2.AnswerSpan(**{**ANSWER["spans"][0], "source": 1})]  # type: ignore[index]
-        model = answer_pb2.ModelVersion(**ANSWER["model"])  # type: ignore[arg-type]
-        said: Any = {key: ANSWER[key] for key in ("probability", "answered", "confidence", "none", "windows")}
-        return answer_pb2.AnswerResponse(answer=self.script.text, tokens=tokens, spans=spans, model=model, **said)
+        return answer_response({**ANSWER, "answer": self.script.text})
 
     async def GetModel(self, request: answer_pb2.GetModelRequest, context: Any) -> answer_pb2.GetModelResponse:
         await self._take({}, context)

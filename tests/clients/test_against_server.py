@@ -28,37 +28,6 @@ def urls(serve_local: Callable[..., AbstractContextManager[tuple[int, int]]]) ->
         yield {"grpc": f"grpc://127.0.0.1:{grpc_port}", "rest": f"http://127.0.0.1:{http_port}"}
 
 
-def test_both_transports_tell_the_same(urls: dict[str, str]) -> None:
-    with Client(urls["grpc"]) as rpc, Client(urls["rest"]) as rest:
-        answer = rpc.answer(CONTEXT, "What?")
-        assert answer == rest.answer(CONTEXT, "What?")
-        assert rpc.get_model() == rest.get_model()
-        assert rpc.answer(CONTEXT, "What?", max_answer_tokens=1) == rest.answer(CONTEXT, "What?", max_answer_tokens=1)
-    for span in answer.spans:
-        assert span.text == CONTEXT[span.start : span.end]
-
-
-@pytest.mark.parametrize("transport", ["grpc", "rest"])
-@pytest.mark.parametrize(
-    ("context", "question", "limit", "code"),
-    [
-        ("", "What?", None, "empty_context"),
-        (CONTEXT, " \n", None, "empty_question"),
-        ("word " * 5000, "What?", None, "context_too_long"),
-        (CONTEXT, "word " * 300, None, "question_too_long"),
-        (CONTEXT, "What?", 0, "max_answer_tokens_out_of_range"),
-        ("x" * 2_000_000, "What?", None, "request_too_large"),
-    ],
-)
-def test_both_transports_refuse_the_same(
-    urls: dict[str, str], transport: str, context: str, question: str, limit: int | None, code: str
-) -> None:
-    with Client(urls[transport]) as client, pytest.raises(InvalidRequestError) as caught:
-        client.answer(context, question, max_answer_tokens=limit)
-    assert caught.value.code == code
-    assert caught.value.request_id
-
-
 @pytest.mark.parametrize("transport", ["grpc", "rest"])
 def test_what_no_transport_reads_is_not_sent_again(urls: dict[str, str], transport: str) -> None:
     slow = Retries(initial_s=30.0, max_s=30.0)
@@ -81,13 +50,6 @@ def test_an_async_client_belongs_to_the_loop_it_is_first_used_in(urls: dict[str,
 async def test_an_async_client_that_was_never_used_can_be_closed(urls: dict[str, str]) -> None:
     for url in urls.values():
         await AsyncClient(url).close()
-
-
-@pytest.mark.parametrize("transport", ["grpc", "rest"])
-async def test_many_questions_at_once(urls: dict[str, str], transport: str) -> None:
-    async with AsyncClient(urls[transport]) as client:
-        answers = await asyncio.gather(*(client.answer(f"word{i} and", "What?") for i in range(200)))
-    assert [answer.text for answer in answers] == [f"word{i} and" for i in range(200)]
 
 
 def test_many_questions_are_answered_in_their_order(urls: dict[str, str]) -> None:

@@ -1,8 +1,5 @@
 """Tokens are revtok's, their spans cut them out of the text, and joining them loses nothing."""
 
-import gc
-from functools import partial
-
 import pytest
 import revtok
 from hypothesis import example, given, settings
@@ -20,7 +17,6 @@ from mqan_core.text.tokens import (
     word_of,
 )
 from mqan_core.text.vocab import END
-from tests.timing import is_below
 
 # Each alphabet is where tokenizers go wrong; a random text mixes them.
 ALPHABETS = [
@@ -191,13 +187,3 @@ def test_the_kind_of_every_character_is_unicodes() -> None:
     for code in range(0x110000):
         if chr(code) not in INVISIBLE + " ":
             assert kinds[code] == text_module._kind(code), hex(code)
-
-
-@pytest.mark.parametrize("unit", [" ", "a.", "é "])
-def test_time_is_linear(unit: str) -> None:
-    short, long = (unit * (length // len(unit)) for length in (20_000, 200_000))
-    gc.disable()  # it would look at every object of the whole test run, the more often the longer the text
-    try:  # 10 times the text; 100 times the time if it were quadratic
-        assert is_below(40, partial(read_tokens, long), partial(read_tokens, short))
-    finally:
-        gc.enable()

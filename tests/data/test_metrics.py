@@ -187,22 +187,6 @@ def test_corpus_f1_counts_answered_and_answerable() -> None:
     assert score("corpus_f1", ["Ann Ann"], examples("Ann"))["corpus_f1"] == 0.0
 
 
-def test_logical_forms_are_compared_not_texts() -> None:
-    header = ["Ship", "Year"]
-    sql = {"sel": 0, "agg": 3, "conds": [[1, 1, 1900]]}
-    golds = [
-        Example("wikisql", str(index), "c", "q?", ("SELECT COUNT Ship FROM table WHERE Year > 1900",), None, reference)
-        for index, reference in enumerate([{"sql": sql, "header": header}] * 4)
-    ]
-    predictions = [
-        "select count ship from table where year > 1900",
-        "select  count ship from table where year > 1900 ",
-        "select ship from table where year > 1900",
-        "nonsense",
-    ]
-    assert score("lfem", predictions, golds) == {"lfem": 50.0, "em": 50.0}
-
-
 def test_characters_that_show_nothing_count_for_nothing() -> None:
     example = Example("t", "1", "c", "q", ("In\u00adgrid\u200b Solberg",))
     assert score("em", ["ingrid solberg"], [example])["em"] == 100

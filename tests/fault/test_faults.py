@@ -5,13 +5,11 @@ Bounded in the test suite; in full, printing its figures:
     MQAN_FAULT_TIMES=10 MQAN_FAULT_SECONDS=60 pytest -s tests/fault
 """
 
-import asyncio
 import itertools
 import os
 import signal
 import socket
 import statistics
-import threading
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
@@ -24,10 +22,6 @@ import pytest
 
 from mqan_client import Client, ClientError
 from mqan_runtime.engine import Engine
-from mqan_serving.contract.questions import Question
-from mqan_serving.observability.metrics import Metrics
-from mqan_serving.service.answer_service import Service
-from mqan_serving.settings import load_settings
 from tests.fault.callers import CONTEXT, LIMIT, QUESTION, Ask, Caller, Load, rest_caller, rpc_caller, wait_for
 from tests.processes import PROXY, PROXY_STARTER, REPLICA, descendants, held_by
 
@@ -337,59 +331,3 @@ def ask_half(server: Any) -> Iterator[None]:
 def is_alive(process: int) -> bool:
     """Return whether a process runs; one that has ended has no program, even if nobody has asked how."""
     return Path(f"/proc/{process}/exe").exists()
-
-
-async def test_who_gives_up_costs_nothing(bundle_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who goes away, or has no time left, leaves at once, and is never encoded if it was not yet."""
-    number = 100 * TIMES
-    settings = load_settings(max_queued_requests=2 * number, max_batch_size=1, log_level="error")
-    metrics = Metrics()
-    engine = Engine.open(bundle_folder, provider="cpu")
-    start, is_called, may_go_on = engine.start_in_turns, threading.Event(), threading.Event()
-
-    def start_when_told(*arguments: Any) -> Any:
-        is_called.set()
-        may_go_on.wait()
-        return (yield from start(*arguments))
-
-    service = Service(engine, settings, meter=metrics)
-    await service.warm_up()
-    monkeypatch.setattr(engine, "start_in_turns", start_when_told)
-    question = Question(context=CONTEXT, question=QUESTION, max_answer_tokens=LIMIT)
-    hasty = Question(context=CONTEXT, question=QUESTION, max_answer_tokens=LIMIT, timeout_ms=1)
-    try:
-        before = count_of(metrics, "mqan_batch_requests_sum")
-        for what, asked in (("cancelled", question), ("expired", hasty)):
-            may_go_on.clear()
-            is_called.clear()
-            first = asyncio.create_task(service.answer(question))
-            await asyncio.to_thread(is_called.wait)  # the engine is busy from here on
-            waiting = [asyncio.create_task(service.answer(asked)) for _ in range(number)]
-            await asyncio.sleep(0)
-            assert service.num_requests == number + 1
-            begun = time.perf_counter()
-            if what == "cancelled":
-                for task in waiting:
-                    task.cancel()
-            outcomes = await asyncio.gather(*waiting, return_exceptions=True)
-            left_s = time.perf_counter() - begun
-            assert service.num_requests == 1, "those that have gone still take up room"
-            may_go_on.set()
-            begun = time.perf_counter()
-            await first
-            await service.answer(question)
-            print(f"\n{number} {what} in {left_s:.3f} s; two answers after {time.perf_counter() - begun:.3f} s")
-            if what == "cancelled":
-                assert all(isinstance(outcome, asyncio.CancelledError) for outcome in outcomes)
-            else:
-                assert {getattr(outcome, "code", None) for outcome in outcomes} == {"deadline_exceeded"}
-        encoded = count_of(metrics, "mqan_batch_requests_sum") - before
-    finally:
-        may_go_on.set()
-        await service.close()
-    assert encoded == 4, "somebody was encoded who had given up"
-
-
-def count_of(metrics: Metrics, name: str) -> float:
-    """Return a value of the metrics."""
-    return next(float(line.split()[1]) for line in metrics.render().decode().splitlines() if line.startswith(name))

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from mqan_core.answer.types import Answer, Source
 from mqan_core.example import Example
 from mqan_export import parity
 from mqan_export.parity import Parity, ParityError, check_parity, check_words_reader
@@ -87,28 +86,3 @@ def test_the_length_of_others_moves_no_probability(bundle_folder: Path, sentence
         for other in others:
             check_same(engine.answer([request, other], [3, 3])[0], alone)
         check_same(engine.answer([*others[:3], request], [3] * 4)[3], alone)
-
-
-def test_spans_are_exact_over_ten_thousand_texts(engine: Engine, sentences: MakeSentence) -> None:
-    requests = make_requests(engine, sentences, 10_000, 5)
-    copied = 0
-    for first in range(0, len(requests), 100):
-        batch = requests[first : first + 100]
-        for request, answer in zip(batch, engine.answer(batch, [6] * len(batch)), strict=True):
-            copied += check_spans(request, answer)
-    assert copied > 10_000  # tokens; the network copies often enough for this to mean something
-
-
-def check_spans(read: ReadRequest, answer: Answer) -> int:
-    """Check every span of an answer; return how many tokens were copied."""
-    texts = {Source.CONTEXT: read.request.context, Source.QUESTION: read.request.question}
-    for token in answer.tokens:
-        masses = token.masses
-        assert masses.context + masses.question + masses.vocabulary == pytest.approx(1)
-        assert (token.span is None) == (token.source is Source.VOCABULARY)
-        if token.span is not None:
-            assert texts[token.source][token.span.start : token.span.end] == token.text
-    for span in answer.spans:
-        assert texts[span.source][span.start : span.end] == span.text
-        assert span.text in answer.text
-    return sum(token.span is not None for token in answer.tokens)

@@ -19,7 +19,7 @@ from mqan_core.text.vocab import Vocabulary
 from mqan_runtime.engine import Engine
 from mqan_training.start import Trained
 from mqan_training.torch_answers import answer_batch
-from tests.answering import LETTERS, WORDS, make_text
+from tests.answering import LABELS, LETTERS, WORDS, make_text
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +129,13 @@ def test_each_step_of_a_free_answer_is_explained(engine: Engine) -> None:
     assert num_words > 40
 
 
-@pytest.mark.parametrize("options", [PLAIN, Options(contiguous=True), Options(choices_of(["Ada", "Bob"]), none=True)])
+@pytest.mark.parametrize(
+    "options",
+    [
+        *(PLAIN, Options(contiguous=True), Options(choices_of(["Ada", "Bob"]), none=True)),
+        Options(choices_of(LABELS), multiple=True),
+    ],
+)
 def test_an_answer_that_is_withheld_is_not_explained(engine: Engine, options: Options) -> None:
     rng, num_withheld = random.Random(15), 0
     for _ in range(20):

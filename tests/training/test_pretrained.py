@@ -1,8 +1,6 @@
 """MQAN's decoder over a pretrained reader: forward and step are one function, labels have no order."""
 
 import copy
-import itertools
-import random
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -106,29 +104,6 @@ def of(network: PretrainedNetwork) -> Trained:
 
 def masses(answer: Answer) -> list[float]:
     return [choice.probability for choice in answer.choices]
-
-
-def test_labels_have_no_order(network: PretrainedNetwork) -> None:
-    labels = ["red", "green blue", "ann met bob", "two"]
-    orders = list(itertools.permutations(labels))
-    found = answer_batch(of(network), [ask("Ann met Bob.", "What is it?", *o) for o in orders], 10)
-    expected = dict(zip(orders[0], masses(found[0]), strict=True))
-    for order, answer in zip(orders, found, strict=True):
-        assert sum(masses(answer)) + answer.refusal == pytest.approx(1, abs=1e-5)
-        assert dict(zip(order, masses(answer), strict=True)) == pytest.approx(expected, abs=1e-5)
-        assert answer.refusal == pytest.approx(found[0].refusal, abs=1e-5)
-
-
-def test_an_answer_is_the_same_alone_and_in_a_batch(network: PretrainedNetwork) -> None:
-    rng = random.Random(1)
-    requests = [ask(" ".join(rng.choices(WORDS, k=rng.choice([3, 30, 700]))), "Who is it?") for _ in range(6)]
-    requests += [ask("Ann met Bob", "Who is it?", "red", "green"), ask("red", "Who?", "one", "two", "a blue one")]
-    together = answer_batch(of(network), requests, 6)
-    for request, found in zip(requests, together, strict=True):
-        [alone] = answer_batch(of(network), [request], 6)
-        assert found.refusal == pytest.approx(alone.refusal, abs=1e-5)
-        assert masses(found) == pytest.approx(masses(alone), abs=1e-5)
-        assert (found.text, found.answered) == (alone.text, alone.answered)
 
 
 @torch.no_grad()
