@@ -166,16 +166,6 @@ def test_an_unknown_version_is_refused(folder: Path, version: object) -> None:
         open_bundle(folder)
 
 
-@pytest.mark.parametrize("name", ["../secret", "/etc/passwd", "sub/encoder.onnx", "weights.bin"])
-def test_names_that_are_not_a_bundles_are_refused(folder: Path, name: str) -> None:
-    def add(document: dict[str, Any]) -> None:
-        document["files"][name] = {"num_bytes": 1, "sha256": "0" * 64}
-
-    edit_manifest(folder, add)
-    with pytest.raises(BundleError, match="lists the files"):
-        open_bundle(folder)
-
-
 @pytest.mark.parametrize(
     "edit",
     [
@@ -206,7 +196,13 @@ def test_a_malformed_manifest_is_refused(folder: Path, edit: Callable[[dict[str,
         open_bundle(folder)
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b"null", b"7", b"{", b"\xff", b"[" * 100_000, b'{"format_version":1}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(b"", b"[]", b"null", b"7", b"{", b"\xff", b"[" * 100_000, b'{"format_version":1}'),
+        *(b'{"format_version": ' + b"9" * 5000, b" " * 2**21),
+    ],
+)
 def test_a_manifest_that_is_no_manifest_is_refused(folder: Path, content: bytes) -> None:
     (folder / MANIFEST).write_bytes(content)
     with pytest.raises(BundleError, match=r"manifest\.json"):
