@@ -39,8 +39,15 @@ COPY . .
 RUN pip install --no-deps --no-build-isolation --editable .
 USER 10001
 
+# Without what no server loads: onnxruntime's library for C and its tools, numpy's tests. Of the packages only the modules
+# that a server imports are compiled, and those of mqan, which its user could not write.
 FROM base AS cpu
-RUN pip install --require-hashes --requirement deploy/requirements-cpu.txt
+ENV PACKAGES=/usr/local/lib/python3.11/site-packages
+RUN pip install --no-compile --require-hashes --requirement deploy/requirements-cpu.txt \
+    && rm -r $PACKAGES/onnxruntime/capi/libonnxruntime.so.* $PACKAGES/onnxruntime/quantization \
+        $PACKAGES/onnxruntime/tools $PACKAGES/onnxruntime/transformers \
+    && find $PACKAGES/numpy -name tests -prune -exec rm -r {} +
 COPY . .
-RUN pip install --no-deps --no-build-isolation --editable .
+RUN pip install --no-compile --no-deps --no-build-isolation --editable . \
+    && python -c 'import mqan_cli.main, mqan_runtime.engine, mqan_serving.local'
 USER 10001

@@ -24,7 +24,7 @@ from mqan_core.ask.options import Options
 from mqan_core.example import Example
 from mqan_data.formats.dataset_file import load_dataset
 from mqan_data.mixture import DatasetSource
-from mqan_evaluation.adapters import Observed, fit_adapter, observe
+from mqan_runtime.adapters import Observed, fit_adapter, observe
 from mqan_runtime.engine import Engine
 from mqan_training.curves import SETTINGS, draw_line, finish_panel, save_figure
 

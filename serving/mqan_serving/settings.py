@@ -96,6 +96,9 @@ class Settings(BaseSettings):
         "Folder of adapters, made by `mqan adapt`, that questions may name. Its files are read again when "
         "they change. Unset: none.",
     )
+    makes_adapters: bool = _setting(
+        False, "Whether POST /v1/adapters makes adapters of rows, also for the web page: seconds of a core's time."
+    )
     num_threads: int = _setting(
         1, "Threads that answer on a CPU, each with its own batch: one for each spare core.", ge=1, le=256
     )

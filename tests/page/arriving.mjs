@@ -1,10 +1,8 @@
 // The first minute: what the page shows by itself, what stays, what can be sent, and lists of texts.
 
 import assert from "node:assert/strict";
-import { readFile, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { ask, assertAccessible, fill, hold, MAIL, QUESTION, TEXT, until } from "./scenarios.mjs";
+import { readFile } from "node:fs/promises";
+import { ask, fill, hold, MAIL, openSaved, QUESTION, TEXT, until } from "./scenarios.mjs";
 
 const idle = (page) => page.waitForFunction(() => document.getElementById("results").getAttribute("aria-busy") === "false");
 const shownText = (page) => page.locator("#answers article").allTextContents();
@@ -97,14 +95,11 @@ export async function guesses(open) {
   assert.equal(await page.textContent("#text .evidence.on"), "4 pm");
 }
 
-export async function savedFile(open, _given, axe) {
+export async function savedFile(open) {
   const page = await open();
   await ask(page, `${MAIL} </script><script>window.broken=1</script>`, "What is the total?", "Is it paid?");
   await idle(page);
-  const [download] = await Promise.all([page.waitForEvent("download"), page.click("#save")]);
-  const path = join(tmpdir(), `answers-${process.pid}.html`);
-  await writeFile(path, await readFile(await download.path()));
-  const saved = await open({ offline: true, serviceWorkers: "block" }, `file://${path}`);
+  const saved = await openSaved(open, page);
   const marksOf = (on) => on.locator("#text mark").evaluateAll((all) => all.map((mark) => [mark.textContent, mark.className, mark.dataset.chip]));
   await page.mouse.move(0, 0);
   assert.deepEqual(await marksOf(saved), await marksOf(page));
@@ -113,7 +108,6 @@ export async function savedFile(open, _given, axe) {
   assert.ok(await saved.locator("#text .place.lit").count(), "words and places are joined");
   assert.match(await saved.textContent("pre"), /"question": "What is the total\?"/);
   assert.equal(await saved.evaluate(() => performance.getEntriesByType("resource").length), 0);
-  await assertAccessible(saved, axe, "the saved file");
   await page.bringToFront();
   await page.click("#markdown");
   await page.waitForFunction(() => document.getElementById("sent").textContent === "Copied.");
@@ -193,6 +187,30 @@ export async function correctedLabels(open) {
   const command = await page.evaluate(() => navigator.clipboard.readText());
   assert.ok(command.includes("--labels 'billing=money, invoices; shipping'"), command);
   return { written, command: command.replaceAll("\\\n", "") };
+}
+
+export async function madeAdapter(open, { table }) {
+  const page = await open();
+  await page.setInputFiles("#file", { name: "desks.csv", mimeType: "text/csv", buffer: Buffer.from(table) });
+  await page.locator("#questions input").first().fill("Which desk?");
+  await page.selectOption("#questions select", "choices");
+  await page.locator("#questions textarea").fill("K1\nK2\nK3");
+  await page.click("#ask");
+  await page.waitForSelector("#download:not([hidden])");
+  const right = table.trim().split("\n").slice(1).map((line) => line.slice(-2));
+  const correct = async (row) => {
+    await page.locator("#list-body tr").nth(row).locator("[data-name]").click();
+    await page.getByLabel("Right: Which desk?").selectOption(right[row]);
+  };
+  await correct(0);
+  await page.click("#make-adapter");
+  await page.waitForFunction(() => document.getElementById("adapter-made").textContent.startsWith("Give at least 4 rows"));
+  for (let row = 1; row < right.length; row++) await correct(row);
+  assert.equal(await page.textContent("#adapter-made"), "");
+  const [download] = await Promise.all([page.waitForEvent("download"), page.click("#make-adapter")]);
+  assert.equal(download.suggestedFilename(), "which-desk.safetensors");
+  await page.waitForFunction(() => /12 rows: \d+\s% right before, \d+\s% after/.test(document.getElementById("adapter-made").textContent));
+  return (await readFile(await download.path())).toString("base64");
 }
 
 export async function optionsOfAll(open) {

@@ -1,6 +1,9 @@
 // What people do with the page. Each function gets `open`, which opens the page, and throws if the page fails them.
 
 import assert from "node:assert/strict";
+import { readFile, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 
 export const TEXT = "The Eiffel Tower is 330 metres tall. It was built by Gustave Eiffel's company for a fair in Paris.";
 export const QUESTION = "Who built the Eiffel Tower?";
@@ -415,6 +418,14 @@ export async function assertAccessible(page, axe, state) {
   assert.ok(inner <= outer, `${state}: the page is ${inner} px wide on ${outer} px`);
 }
 
+/** Save what a page shows, and open the file without a network. */
+export async function openSaved(open, page, options = {}) {
+  const [download] = await Promise.all([page.waitForEvent("download"), page.click("#save")]);
+  const path = join(tmpdir(), `answers-${process.pid}.html`);
+  await writeFile(path, await readFile(await download.path()));
+  return open({ offline: true, serviceWorkers: "block", ...options }, `file://${path}`);
+}
+
 export async function accessible(open, { colorScheme, width }, axe) {
   const page = await open({ colorScheme, viewport: { width, height: 800 } });
   const check = (state) => assertAccessible(page, axe, state);
@@ -439,12 +450,24 @@ export async function accessible(open, { colorScheme, width }, axe) {
   await check("with a record");
   await page.hover(".record .choice");
   await check("with a value lit");
+  const saved = await openSaved(open, page, { colorScheme, viewport: { width, height: 800 } });
+  await assertAccessible(saved, axe, "the saved file");
+  await page.bringToFront();
   await page.click("#mode-list");
   await page.fill("#texts", "Pay 20 EUR.\nPay nothing.");
+  while ((await page.locator("#questions > li").count()) > 1) await page.getByLabel("Remove this question").last().click();
+  await page.locator("#questions select").first().selectOption("choices");
+  await page.locator("#questions textarea").first().fill("bill\npraise");
   await page.click("#ask");
   await page.waitForSelector("#download:not([hidden])");
   await page.locator("#list-body button").first().click();
+  await page.locator(".choice.nothing").hover();
   await check("with a list of texts");
+  await page.locator("#list-body [data-name]").first().click();
+  await check("while a label is corrected");
+  await page.locator("#list-body select").selectOption("praise");
+  await page.waitForSelector("#corrected:not([hidden])");
+  await check("with a corrected label");
   await page.click("#mode-one");
   await page.fill("#context", "");
   await page.click("#ask");

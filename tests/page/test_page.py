@@ -1,5 +1,6 @@
 """The page in a browser, with a server behind it."""
 
+import base64
 import json
 import os
 import shlex
@@ -8,10 +9,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import httpx2
+import numpy as np
 import pytest
 from google.protobuf import json_format
 
 from mqan.v1.answer_pb2 import SOURCE_CONTEXT, AnswerRequest, FillRecordRequest
+from mqan_core.answer.adapter import read_adapter
 from mqan_core.bundle import read_manifest
 from mqan_serving.pages import load_playground
 from tests.serving.test_adapters import write
@@ -175,6 +179,36 @@ def test_labels_that_were_corrected_make_an_adapter(browse: Any, page_server: st
     assert mqan == "mqan"
     subprocess.run([sys.executable, "-m", "mqan_cli.main", *arguments], cwd=tmp_path, check=True, timeout=300)
     assert [path.name for path in (tmp_path / "adapters").iterdir()] == ["which-team-s.safetensors"]
+
+
+def test_a_server_makes_the_adapter_that_the_command_makes(
+    browse: Any, start_server: Any, repository: Path, tmp_path: Path
+) -> None:
+    desks = repository / "examples" / "desks.csv"
+    server = start_server("local", makes_adapters=True)
+    made = tmp_path / "made.safetensors"
+    made.write_bytes(base64.b64decode(browse("madeAdapter", server.rest, table=desks.read_text())))
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"rows": []}, "rows is not a list"),
+        ({"rows": [{"context": "It is late.", "labels": "K1"}]}, "labels no list"),
+        ({"rows": [{"context": "It is late.", "labels": ["K9"]}] * 4}, "'K9' of a row is not among the choices"),
+        ({"rows": [{"context": "It is late.", "labels": ["K1", "K2"]}] * 4}, "multiple is not set"),
+        ({"rows": [{"context": "", "labels": [f"K{1 + i % 2}"]} for i in range(4)]}, "context is empty"),
+    ]
+    for rows, message in wrong:
+        asked = {"question": "Which desk?", "choices": ["K1", "K2", "K3"], **rows}
+        refused = httpx2.post(f"{server.rest}/v1/adapters", json=asked)
+        assert (refused.status_code, message in refused.json()["message"]) == (422, True), refused.json()
+    assert server.stop() == 0
+    options = ["--text", "mail", "--label", "desk", "--name", "which-desk", "--output", str(tmp_path)]
+    subprocess.run([sys.executable, "-m", "mqan_cli.main", "adapt", str(desks), *options], check=True, timeout=300)
+    manifest, bundle = read_manifest(repository / "serving" / "bundles" / "default")
+    ours, theirs = (
+        read_adapter(path, bundle, manifest.text_width) for path in (made, tmp_path / "which-desk.safetensors")
+    )
+    assert ours.head == theirs.head
+    assert np.abs(theirs.weights_FK).max() > 0.1
+    assert np.allclose(ours.weights_FK, theirs.weights_FK, atol=1e-4)  # other batches round otherwise
 
 
 def document(answer: str, **more: Any) -> dict[str, Any]:

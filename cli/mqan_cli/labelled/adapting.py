@@ -2,7 +2,7 @@
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,9 +11,7 @@ from mqan_cli.batch.inputs import Rows, TextOption
 from mqan_cli.errors import CommandError, make_folder
 
 if TYPE_CHECKING:
-    from mqan_evaluation.adapters import Fitted
-
-_LEAST_ROWS: Final = 4
+    from mqan_runtime.adapters import Fitted
 
 
 def adapt(
@@ -42,8 +40,8 @@ def adapt(
     {"adapter": NAME}, where MQAN_ADAPTERS names the folder.
     """
     from mqan_cli.labelled.rows import read_task
-    from mqan_core.answer.adapter import ENDING, NAME, AdapterHead, write_adapter
-    from mqan_evaluation.adapters import fit_adapter, observe
+    from mqan_core.answer.adapter import ENDING, NAME, write_adapter
+    from mqan_runtime.adapters import LEAST_ROWS, fit_adapter, head_of, observe
     from mqan_runtime.engine import Engine
     from mqan_serving.contract.questions import Question
 
@@ -52,19 +50,13 @@ def adapt(
     rows = list(Rows(inputs, text, ()))
     task = read_task(rows, label=label, question=question, labels=labels, scale=scale, none=none)
     given = [(row.text, gold) for row in rows if row.error is None and (gold := task.gold(row)) is not None]
-    if len(given) < _LEAST_ROWS or len({gold for _, gold in given}) < 2:
-        raise CommandError(f"{len(given)} rows have a text and a label: give at least {_LEAST_ROWS}, of two labels")
+    if len(given) < LEAST_ROWS or len({gold for _, gold in given}) < 2:
+        raise CommandError(f"{len(given)} rows have a text and a label: give at least {LEAST_ROWS}, of two labels")
     begun = time.monotonic()
     engine = Engine.open(find_folder(bundle), provider="cpu")
     options = Question(context="-", **task.asked).options
     seen = observe(engine, [one for one, _ in given], task.asked["question"], options)
-    is_open = none and not options.multiple
-    head = AdapterHead(
-        *(task.asked["question"], options.choices, engine.bundle.sha256, len(given)),
-        multiple=options.multiple,
-        is_scale=options.is_scale,
-        none=is_open,
-    )
+    head = head_of(task.asked["question"], options, engine.bundle.sha256, len(given), none=none)
     fitted = fit_adapter(seen, [gold for _, gold in given], head)
     path = output / f"{name}{ENDING}"
     make_folder(output)
@@ -72,7 +64,7 @@ def adapt(
         write_adapter(path, fitted.head, fitted.center_F, fitted.weights_FK)
     except OSError as error:
         raise CommandError(f"cannot write {path}: {error.strerror}") from None
-    _tell(fitted, [*seen.labels, *(["(none)"] if is_open else [])])
+    _tell(fitted, [*seen.labels, *(["(none)"] if head.none else [])])
     size, seconds = path.stat().st_size / 1000, time.monotonic() - begun
     print(f"\n{path}: {size:.0f} kB in {seconds:.0f} s. Ask with MQAN_ADAPTERS={output} and --adapter {name}")
 

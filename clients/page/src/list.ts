@@ -1,12 +1,12 @@
 /** A list of texts: the same questions about each row of a table, which fills while it is asked. */
 
 import { type Client, ClientError } from "../../typescript/src/index.ts";
-import { adaptCommand } from "./adapting.ts";
+import { adaptCommand, makeAdapter, type Post } from "./adapting.ts";
 import { at, button, copyAndTell, cut, make, share } from "./dom.ts";
 import { saveFile } from "./files.ts";
 import { valueText } from "./records.ts";
 import type { Result } from "./shown.ts";
-import { hasLabels, isRecord, requestOf, type State } from "./state.ts";
+import { hasLabels, isRecord, type Question, requestOf, type State } from "./state.ts";
 import { longestColumn, readTable, type Table, writeTable } from "./tables.ts";
 
 export const MAX_ROWS = 500;
@@ -41,6 +41,7 @@ export interface KeptList {
 
 export class List {
   readonly #open: (state: State, results: Result[]) => void;
+  readonly #post: Post;
   #table: Table = { head: [], rows: [] };
   #rows: Row[] = [];
   #names: string[] = [];
@@ -49,8 +50,10 @@ export class List {
   #right = new Map<string, string>();
 
   /** @param open shows the answers of a row. */
-  constructor(open: (state: State, results: Result[]) => void) {
-    this.#open = open;
+  constructor(open: (state: State, results: Result[]) => void, post: Post) {
+    [this.#open, this.#post] = [open, post];
+    at("make-adapter").hidden = !document.querySelector<HTMLMetaElement>("meta[name=makes-adapters]")?.content;
+    at("make-adapter").addEventListener("click", () => void this.#makeAdapters());
     at("texts").addEventListener("input", () => this.read());
     at("filters").addEventListener("input", () => this.#filter());
     at("download").addEventListener("click", () => saveFile("answers.csv", "text/csv", this.#written()));
@@ -169,11 +172,11 @@ export class List {
   }
 
   /** Return what the reader has said of each question, as a table for `mqan adapt`. */
-  #corrected(): { file: string; table: Table; command: string }[] {
+  #corrected(): { question: Question; rows: [string, string][]; file: string; table: Table; command: string }[] {
     const questions = this.#state.questions.flatMap((question) => {
       const name = question.question;
       const cells = this.#rows.flatMap(({ found }) => found.get(name)?.labels ?? []);
-      const rows = this.#rows.flatMap(({ text }) => {
+      const rows = this.#rows.flatMap(({ text }): [string, string][] => {
         const right = this.#right.get(keyOf(name, text));
         return right === undefined ? [] : [[text, right]];
       });
@@ -181,8 +184,16 @@ export class List {
     });
     return questions.map(({ question, rows, labels }, i) => {
       const file = `corrected${i ? `-${i + 1}` : ""}.csv`;
-      return { file, table: { head: ["text", "label"], rows }, command: adaptCommand(file, question, labels) };
+      return { question, rows, file, table: { head: ["text", "label"], rows }, command: adaptCommand(file, question, labels) };
     });
+  }
+
+  async #makeAdapters(): Promise<void> {
+    const told = at("adapter-made");
+    told.textContent = "Making an adapter …";
+    const made = this.#corrected().map(({ question, rows }) =>
+      makeAdapter(this.#post, question, rows).catch((error: unknown) => `The server cannot be asked: ${String(error)}.`));
+    told.textContent = (await Promise.all(made)).join(" ");
   }
 
   /** Tell how many labels the reader has set, and what makes an adapter of them. */
@@ -193,10 +204,10 @@ export class List {
     at("right").hidden = !isAsked;
     at("corrected").hidden = !numRows;
     at("told-right").textContent = numRows
-      ? `${numRows} ${numRows === 1 ? "label is" : "labels are"} yours. The command makes an adapter of ${LEAST_RIGHT} or more; eight of each label are a good start.`
+      ? `${numRows} ${numRows === 1 ? "label is" : "labels are"} yours. An adapter is made of ${LEAST_RIGHT} or more; eight of each label are a good start.`
       : "Click a label to say which is right; that also says so of one that is right already.";
     at("adapt").textContent = corrected.map(({ command }) => command).join("\n\n");
-    at("adapt-copied").textContent = "";
+    for (const id of ["adapt-copied", "adapter-made"]) at(id).textContent = "";
   }
 
   /** Offer a choice of values where a column has few, and a bound for the probability. */

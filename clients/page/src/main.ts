@@ -4,13 +4,14 @@ import {
   type AnswerRequest, Client, ClientError, type ClientOptions, UnauthenticatedError,
 } from "../../typescript/src/index.ts";
 import arrival from "./arrival.json";
-import { at, button, copyAndTell, make } from "./dom.ts";
+import { badge } from "./answers.ts";
+import { at, button, copyAndTell, cut, make } from "./dom.ts";
 import { Examples } from "./examples.ts";
 import { answerExplained } from "./explained.ts";
 import { countTokens, looksForeign, readText, saveFile, splitText } from "./files.ts";
 import { type KeptList, List } from "./list.ts";
 import { Questions } from "./questions.ts";
-import { toHtml, toMarkdown } from "./saved.ts";
+import { toHtml, toldOf, toMarkdown } from "./saved.ts";
 import { hide, type Result, show, watchShown } from "./shown.ts";
 import { toImage } from "./pictured.ts";
 import { LANGUAGES, type Language, RESPONSE, snippet } from "./snippets.ts";
@@ -21,6 +22,7 @@ const SAVE_AFTER_MS = 400; // browsers refuse addresses that change too often
 const MARGIN_MS = 5000; // for the way to the server and back, and for retries
 const PART_TOKENS = 2000; // of a text that is too long for one question
 const LONG_LINK = 8000; // characters, above which programs that open links may cut them
+const MAX_OFFERED = 4; // answers that are told in short
 const KEPT = "mqan";
 const base = new URL(".", document.baseURI.split("#")[0]);
 [base.username, base.password] = ["", ""]; // the browser sends them by itself; in links and code they would be told on
@@ -35,7 +37,14 @@ const examples = new Examples(at("examples"), readForm, (state, note, isExample)
   if (isExample) void ask();
   else context.focus();
 });
-const list = new List((state, results) => display(state, results));
+const list = new List(
+  (state, results) => display(state, results),
+  (path, document) => {
+    const key = options.apiKey ? { authorization: `Bearer ${options.apiKey}` } : {};
+    const headers = { "content-type": "application/json", ...key };
+    return fetch(new URL(path, base), { method: "POST", headers, body: JSON.stringify(document) });
+  },
+);
 let options: ClientOptions = {};
 let client = new Client(base.href, options);
 let running: AbortController | undefined;
@@ -167,6 +176,7 @@ async function ask(isArrival = false, given?: KeptList): Promise<void> {
   try {
     if (isList()) {
       const asking = list.ask(client, state, mine.signal, given);
+      goTo("results");
       offerDown();
       await asking;
       if (running === mine) stop(at("status").textContent ?? "");
@@ -244,17 +254,31 @@ function showBusy(isBusy: boolean): void {
   if (isBusy) at("status").textContent = "Asking …";
 }
 
-/** Offer a way to the answers while they are below what is seen. */
+/** While the answers are below what is seen, tell them in short and offer the way to them, or to ask anew. */
 function offerDown(): void {
   const hasAnswers = !at("shown").hidden || !at("list").hidden;
   at("down").hidden = !hasAnswers || at("results").getBoundingClientRect().top < innerHeight;
+  const told = latest && !isList() && !isChanged() ? toldOf(latest.state, latest.results) : [];
+  const short = told.slice(0, MAX_OFFERED).map(({ answer }, i) => make("bdi", {}, badge(i + 1), cut(answer, 30)));
+  at("down").classList.toggle("primary", isChanged());
+  at("down").replaceChildren(...short, make("strong", {}, isChanged() ? "Ask" : short.length ? "See why ↓" : "See the answers ↓"));
 }
 
-/** Say so where the form holds something else than what was answered. */
+/** Whether the form holds something else than what was answered. */
+function isChanged(): boolean {
+  return latest !== undefined && !isList() && toFragment(readState()) !== toFragment(latest.state);
+}
+
 function tellChanged(): void {
   if (!latest || running || isList()) return;
-  const isSame = toFragment(readState()) === toFragment(latest.state);
-  at("status").textContent = isSame ? count(latest.results) : "Changed since then: press Ask.";
+  at("status").textContent = isChanged() ? "Changed since then: press Ask." : count(latest.results);
+  offerDown();
+}
+
+/** In one column the answers are below the questions: go there, unless they are seen. */
+function goTo(id: string): void {
+  const { top } = at(id).getBoundingClientRect();
+  if (top > innerHeight / 2) scrollTo(0, scrollY + top);
 }
 
 function clear(): void {
@@ -280,8 +304,7 @@ function display(state: State, results: Result[]): void {
   at("start").hidden = true;
   showCode();
   offerDown();
-  const top = at(isList() ? "shown" : "results").getBoundingClientRect().top;
-  if (isNew && top > innerHeight / 2) scrollTo(0, scrollY + top); // in one column the answers are below the questions
+  if (isNew) goTo(isList() ? "shown" : "results");
 }
 
 function remember(state: State): void {
@@ -408,7 +431,7 @@ function listen(): void {
     event.preventDefault();
     useKey(at<HTMLInputElement>("key").value.trim());
   });
-  at("down").addEventListener("click", () => scrollTo(0, scrollY + at("results").getBoundingClientRect().top));
+  at("down").addEventListener("click", () => (isChanged() ? void ask() : goTo("results")));
   new IntersectionObserver(offerDown).observe(at("results"));
   addEventListener("hashchange", () => openFragment(true));
   for (const name of LANGUAGES) {

@@ -17,17 +17,23 @@ export function markPlaces(text: string, items: Item[]): Node[] {
     const quoted = here.filter(({ chip }) => chip !== undefined);
     const decided = here.filter(({ chip }) => chip === undefined);
     const [evidence] = decided;
-    const classes = [
-      ...quoted.slice(0, 1).flatMap(({ source, number }) => ["place", source, `c${colourOf(number)}`]),
-      ...(evidence ? ["evidence", `e${colourOf(evidence.number)}`] : []),
-    ];
+    const [place] = quoted;
+    const ids = [...new Set(here.flatMap(({ ids }) => ids))].join(" ");
+    const under = evidence && {
+      class: `evidence e${colourOf(evidence.number)}`,
+      "data-ids": ids,
+      "data-evidence": decided.flatMap(({ ids }) => ids).join(" "),
+    };
+    if (!place) return make("mark", { ...under }, piece);
+    const joined = place.start < start ? ["joined"] : [];
     const chips = [...new Set(quoted.filter((item) => item.end === end && item.source === "context").map(({ chip }) => chip))].join(" · ");
-    return make("mark", {
-      class: classes.join(" "),
-      "data-ids": [...new Set(here.flatMap(({ ids }) => ids))].join(" "),
-      "data-evidence": decided.flatMap(({ ids }) => ids).join(" ") || undefined,
+    const mark = {
+      class: ["place", place.source, `c${colourOf(place.number)}`, ...joined].join(" "),
+      "data-ids": ids,
       "data-chip": chips || undefined,
-      ...(quoted.length && { tabindex: "0", role: "button" }),
-    }, piece);
+      tabindex: "0",
+      role: "button",
+    };
+    return make("mark", mark, under ? make("span", under, piece) : piece); // the dots end before the chip
   });
 }

@@ -123,11 +123,15 @@ def probabilities(logits: Floats, multiple: bool) -> Floats:
     return shares
 
 
+def adapter_file(head: AdapterHead, center_F: Floats, weights_FK: Floats) -> bytes:
+    tensors = {"center": center_F.astype(np.float32), "weights": weights_FK.astype(np.float32)}
+    return save(tensors, {_FIELD: json.dumps(asdict(head), ensure_ascii=False)})
+
+
 def write_adapter(path: Path, head: AdapterHead, center_F: Floats, weights_FK: Floats) -> None:
     """Write an adapter, whole or not at all."""
-    tensors = {"center": center_F.astype(np.float32), "weights": weights_FK.astype(np.float32)}
     temporary = path.with_suffix(".tmp")
-    temporary.write_bytes(save(tensors, {_FIELD: json.dumps(asdict(head), ensure_ascii=False)}))
+    temporary.write_bytes(adapter_file(head, center_F, weights_FK))
     temporary.replace(path)
 
 

@@ -60,7 +60,7 @@ def read_question(
             for text in (text for choice in options.choices for text in (choice.label, choice.description)):
                 if text:
                     check("choice", text, measure(text))
-        choices = sorted(options.choices, key=lambda choice: (choice.label, choice.description))
+        choices = reading_order(options.choices)
         read = _request(vocabulary, context, question, context_tokens, question_tokens, choices)
         return replace(read, options=options)
     left = [t for t in question_tokens if t.end <= listed.place.start or t.start >= listed.place.end]
@@ -70,6 +70,11 @@ def read_question(
     )
     read = _request(vocabulary, context, question, context_tokens, left, choices)
     return replace(read, label_places=places, options=replace(options, choices=tuple(in_order)))
+
+
+def reading_order(choices: Sequence[Choice]) -> list[Choice]:
+    """Return choices in the order in which they are read."""
+    return sorted(choices, key=lambda choice: (choice.label, choice.description))
 
 
 def read_request(vocabulary: Vocabulary, context: str, question: str, choices: Sequence[Choice] = ()) -> Request:

@@ -123,9 +123,13 @@ class Question(BaseModel):
 
     _adapter: Adapter | None = PrivateAttr(None)
 
-    def use(self, adapter: Adapter) -> None:
-        """Let an adapter decide between the choices, which are its own."""
-        self._adapter = adapter
+    def decided_by(self, adapter: Adapter, **given: Any) -> "Question":
+        """Return the question with other fields, and an adapter that decides between its choices."""
+        changed = self.model_copy(update=given)
+        for name in ("options", "work"):
+            changed.__dict__.pop(name, None)  # of the question as it was
+        changed._adapter = adapter
+        return changed
 
     @cached_property
     def options(self) -> Options:

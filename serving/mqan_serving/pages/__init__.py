@@ -28,11 +28,12 @@ class Page:
         return cls(html, policy)
 
 
-def load_playground(grpc_port: int, links: Sequence[str] = ()) -> Page:
+def load_playground(grpc_port: int, links: Sequence[str] = (), *, makes_adapters: bool = False) -> Page:
     """Return the page that asks the server it comes from; ``links`` are NAME=URL."""
     pairs = (link.partition("=") for link in links)
     shown = "".join(f'<a href="{escape(url)}">{escape(name)}</a>' for name, _, url in pairs)
     html = _PLAYGROUND.read_text(encoding="utf-8").replace("<!-- links -->", shown)
+    html = html.replace('name="makes-adapters" content=""', f'name="makes-adapters" content="{makes_adapters or ""}"')
     return Page.of(html.replace('name="grpc-port" content="9000"', f'name="grpc-port" content="{grpc_port}"'))
 
 

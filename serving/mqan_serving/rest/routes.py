@@ -37,6 +37,7 @@ from mqan_serving.records.documents import (
     records_document,
 )
 from mqan_serving.records.filling import fill_records, parse_records
+from mqan_serving.rest.adapting import make_adapter
 from mqan_serving.rest.admin import add_admin_routes
 from mqan_serving.rest.events import MEDIA_TYPE, EventStream
 from mqan_serving.rest.gateway import METRICS_PATH, Gateway, failure_response, meant_path
@@ -94,7 +95,7 @@ def create_rest_app(
 
     for add_routes in (add_foreign_routes, add_inference_routes):
         add_routes(app, get_models, respond, dependencies)
-    playground = load_playground(settings.grpc_port, settings.page_links)
+    playground = load_playground(settings.grpc_port, settings.page_links, makes_adapters=settings.makes_adapters)
 
     @app.get("/", include_in_schema=False)
     async def show_playground() -> HTMLResponse:
@@ -109,6 +110,11 @@ def create_rest_app(
         async with using(get_models(), model, request.state.log) as service:
             return PlainTextResponse(service.read_card())
 
+    async def make(request: Request) -> Response:
+        return await respond(request, make_adapter)
+
+    if settings.makes_adapters:
+        app.add_api_route("/v1/adapters", make, methods=["POST"], name="other", include_in_schema=False)
     if settings.admin_key_file is not None:
         add_admin_routes(app, get_models)
     _add_metrics(app, metrics, names_keys=settings.metrics_need_key)

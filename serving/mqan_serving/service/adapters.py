@@ -29,11 +29,7 @@ class Adapters:
         given: dict[str, Any] = {"question": head.question, "multiple": head.multiple, "choices": labels}
         if head.is_scale:
             given |= {"choices": None, "scale": [choice.label for choice in head.choices]}
-        adapted = question.model_copy(update=given)
-        for name in ("options", "work"):
-            adapted.__dict__.pop(name, None)  # of the question without its labels
-        adapted.use(adapter)
-        return adapted
+        return question.decided_by(adapter, **given)
 
     def named(self, name: str) -> Adapter:
         found = self._look(name)

@@ -6,7 +6,7 @@ import numpy as np
 
 from mqan_core.answer.adapter import AdapterHead, read_adapter, write_adapter
 from mqan_core.example import Choice
-from mqan_evaluation.adapters import Fitted, Observed, fit_adapter
+from mqan_runtime.adapters import Fitted, Observed, fit_adapter
 
 LABELS = ("a", "b", "c")
 HEAD = AdapterHead("Which?", tuple(map(Choice, LABELS)), "a" * 64, 1)

@@ -9,7 +9,7 @@ dozen rows one or two more are chance.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +17,11 @@ import numpy.typing as npt
 from mqan_core.answer.adapter import AdapterHead, Floats, adapted_logits, features_of, logs_of, probabilities
 from mqan_core.answer.finish import prior_of
 from mqan_core.ask.options import Options
-from mqan_runtime.engine import Engine
 
+if TYPE_CHECKING:  # it loads onnxruntime
+    from mqan_runtime.engine import Engine
+
+LEAST_ROWS: Final = 4
 _RIDGES: Final = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01)  # the strongest first: each fit begins where the one before ended
 _WEIGHTS: Final = (1.0, 0.5)  # of the prior
 _SHARPNESS: Final = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5)
@@ -63,7 +66,7 @@ class Fitted:
         return float(before), float(after)
 
 
-def observe(engine: Engine, texts: Sequence[str], question: str, options: Options) -> Observed:
+def observe(engine: "Engine", texts: Sequence[str], question: str, options: Options) -> Observed:
     """Ask an engine about texts; raise ``InputError`` where it cannot be asked."""
     prior: list[list[float]] = []
     vectors: list[Floats] = []
@@ -79,6 +82,12 @@ def observe(engine: Engine, texts: Sequence[str], question: str, options: Option
             prior.append(prior_of(decoded, request.request, engine.temperatures))
             vectors.append(decoded.text_vector)
     return Observed(logs_of(np.array(prior), options.multiple), np.array(vectors), labels)
+
+
+def head_of(question: str, options: Options, bundle: str, num_rows: int, *, none: bool) -> AdapterHead:
+    """Return what an adapter of rows is to answer; ``none`` says that rows without a label are among them."""
+    kind = {"multiple": options.multiple, "is_scale": options.is_scale, "none": none and not options.multiple}
+    return AdapterHead(question, options.choices, bundle, num_rows, **kind)
 
 
 def fit_adapter(seen: Observed, golds: Sequence[Sequence[str]], head: AdapterHead) -> Fitted:
