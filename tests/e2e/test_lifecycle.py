@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,34 @@ def test_a_second_signal_waits_for_nothing(start_server: Any, kind: str) -> None
     wait_for_end(below)
 
 
+@pytest.fixture
+def serving(free_ports: Any, tmp_path: Path) -> Iterator[Callable[..., "tuple[subprocess.Popen[bytes], Path]"]]:
+    """Starts ``mqan serve`` with settings, after other code or by a shell; gives it and its log, and ends it."""
+    started = []
+
+    def start(
+        *arguments: str, before: str = "", shell: str = 'exec "$@"', **settings: object
+    ) -> "tuple[subprocess.Popen[bytes], Path]":
+        http_port, grpc_port = free_ports(2)
+        given = {"http_port": http_port, "grpc_port": grpc_port, **settings}
+        command = [sys.executable, "-c", before + "from mqan_cli.main import app; app()", "serve", *arguments]
+        log = tmp_path / "log"
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                ["sh", "-c", shell, "sh", *command],
+                env=os.environ | {f"MQAN_{name.upper()}": str(value) for name, value in given.items()},
+                stdout=output,
+                stderr=output,
+            )
+        started.append(process)
+        return process, log
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
 _NO_CHECK = """
 import os
 from mqan_serving import main
@@ -73,23 +102,14 @@ main.ray_environment = make_and_import
 
 
 @pytest.mark.parametrize("name", ["gcs_server", PROXY])
-def test_a_signal_ends_a_start_that_would_not_end(bundle_folder: Path, free_ports: Any, name: str) -> None:
-    http_port, grpc_port = free_ports(2)
-    given = {"HTTP_PORT": http_port, "GRPC_PORT": grpc_port, "NUM_GPUS": 64, "BUNDLE": bundle_folder}
-    process = subprocess.Popen(
-        [sys.executable, "-c", _NO_CHECK + "from mqan_cli.main import app; app()", "serve", "--ray"],
-        env=os.environ | {f"MQAN_{name}": str(value) for name, value in given.items()},
-    )
-    try:
-        wait_until(lambda: bool(descendants(process.pid, name)) or process.poll() is not None, 120)
-        assert process.poll() is None
-        time.sleep(1)
-        below = descendants(process.pid, "")
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(90) == 0  # about 1 s, and 20 s where four others want both cores
-    finally:
-        process.kill()
-        process.wait()
+def test_a_signal_ends_a_start_that_would_not_end(bundle_folder: Path, serving: Any, name: str) -> None:
+    process, _ = serving("--ray", before=_NO_CHECK, num_gpus=64, bundle=bundle_folder)
+    wait_until(lambda: bool(descendants(process.pid, name)) or process.poll() is not None, 120)
+    assert process.poll() is None
+    time.sleep(1)
+    below = descendants(process.pid, "")
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(90) == 0  # about 1 s, and 20 s where four others want both cores
     if name == PROXY:  # before, Ray's agents notice after a minute that the rest has gone
         wait_for_end(below)
 
@@ -103,8 +123,6 @@ def open_slowly(*given):
     time.sleep(60)
 
 main.read_catalog = open_slowly
-from mqan_cli.main import app
-app()
 """
 
 _LOSE = """
@@ -124,36 +142,17 @@ main.ray_environment = make_import_and_lose
 """
 
 
-def test_a_signal_at_a_moment_when_python_drops_exceptions_ends_a_start(bundle_folder: Path, free_ports: Any) -> None:
-    http_port, grpc_port = free_ports(2)
-    given = {"HTTP_PORT": http_port, "GRPC_PORT": grpc_port, "NUM_GPUS": 64, "BUNDLE": bundle_folder}
-    finished = subprocess.run(
-        [sys.executable, "-c", _NO_CHECK + _LOSE + "from mqan_cli.main import app; app()", "serve", "--ray"],
-        env=os.environ | {f"MQAN_{name}": str(value) for name, value in given.items()},
-        capture_output=True,
-        text=True,
-        timeout=150,
-    )
-    assert finished.returncode == 0, finished.stderr
+def test_a_signal_at_a_moment_when_python_drops_exceptions_ends_a_start(bundle_folder: Path, serving: Any) -> None:
+    process, log = serving("--ray", before=_NO_CHECK + _LOSE, num_gpus=64, bundle=bundle_folder)
+    assert process.wait(150) == 0, log.read_text()
 
 
-def test_a_signal_ends_the_start_of_the_first_process_of_a_container(bundle_folder: Path, free_ports: Any) -> None:
+def test_a_signal_ends_the_start_of_the_first_process_of_a_container(bundle_folder: Path, serving: Any) -> None:
     """The kernel gives that process no signal that it has not asked for, as if it had been told to ignore them."""
-    http_port, grpc_port = free_ports(2)
-    given = {"HTTP_PORT": http_port, "GRPC_PORT": grpc_port, "BUNDLE": bundle_folder}
-    with subprocess.Popen(
-        ["sh", "-c", 'trap "" TERM; exec "$@"', "sh", sys.executable, "-c", _START, "serve", "--ray"],
-        env=os.environ | {f"MQAN_{name}": str(value) for name, value in given.items()},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    ) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == b"opening\n"
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(50) != 0
-        finally:
-            process.kill()
+    process, log = serving("--ray", before=_START, shell='trap "" TERM; exec "$@"', bundle=bundle_folder)
+    wait_until(lambda: "opening\n" in log.read_text())
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(50) != 0
 
 
 def wait_for_end(processes: list[int]) -> None:
@@ -196,33 +195,16 @@ def test_a_server_whose_ray_has_died_ends(start_server: Any) -> None:
     wait_for_end(below)
 
 
-def test_gpus_that_are_not_there_are_named(bundle_folder: Path, free_ports: Any) -> None:
+def test_gpus_that_are_not_there_are_named(bundle_folder: Path, serving: Any) -> None:
     """Ray would wait for them without an end."""
-    http_port, grpc_port = free_ports(2)
-    given = {"HTTP_PORT": http_port, "GRPC_PORT": grpc_port, "NUM_GPUS": 64, "BUNDLE": bundle_folder}
-    finished = subprocess.run(
-        [sys.executable, "-c", "from mqan_cli.main import app; app()", "serve", "--ray"],
-        env=os.environ | {f"MQAN_{name}": str(value) for name, value in given.items()},
-        capture_output=True,
-        text=True,
-        timeout=150,
-    )
-    assert finished.returncode == 1
-    assert "setting num_gpus (MQAN_NUM_GPUS): 1 replica(s) need 64 GPU(s)" in finished.stderr
+    process, log = serving("--ray", num_gpus=64, bundle=bundle_folder)
+    assert process.wait(150) == 1
+    assert "setting num_gpus (MQAN_NUM_GPUS): 1 replica(s) need 64 GPU(s)" in log.read_text()
 
 
 @pytest.mark.parametrize("mode", [["--ray"], []], ids=["ray", "local"])
-def test_wrong_bundle_is_reported_at_once(tmp_path: Path, free_ports: Any, mode: list[str]) -> None:
+def test_wrong_bundle_is_reported_at_once(tmp_path: Path, serving: Any, mode: list[str]) -> None:
     (tmp_path / "manifest.json").write_text("{}")
-    code = "from mqan_cli.main import app; app()"
-    http_port, grpc_port = map(str, free_ports(2))
-    environment = os.environ | {"MQAN_HTTP_PORT": http_port, "MQAN_GRPC_PORT": grpc_port}
-    finished = subprocess.run(
-        [sys.executable, "-c", code, "serve", "--bundle", str(tmp_path), *mode],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=50,
-    )
-    assert finished.returncode != 0
-    assert "manifest.json" in finished.stderr
+    process, log = serving("--bundle", str(tmp_path), *mode)
+    assert process.wait(50) != 0
+    assert "manifest.json" in log.read_text()

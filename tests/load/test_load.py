@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -23,12 +24,6 @@ import httpx2
 
 from mqan.v1 import answer_pb2, answer_pb2_grpc
 from mqan_runtime.engine import Engine
-from mqan_serving.local import LocalServer
-from mqan_serving.observability.logs import set_up_logs
-from mqan_serving.observability.metrics import Metrics
-from mqan_serving.service.answer_service import Service
-from mqan_serving.service.models import Models
-from mqan_serving.settings import load_settings
 from tests.messages import document_of
 
 NUM_CLIENTS = 64
@@ -169,28 +164,11 @@ async def ask_rpc(stub: Any, case: Case, model: str) -> tuple[Any, str]:
     return document_of(response), trailing["x-mqan-model"]
 
 
-async def test_no_errors_and_no_cross_talk(bundle_folder: Any, unused_tcp_port_factory: Any) -> None:
-    set_up_logs("error")
-    settings = load_settings(
-        http_port=unused_tcp_port_factory(),
-        grpc_port=unused_tcp_port_factory(),
-        request_timeout_s=150,  # nothing is too slow here, however busy the machine
-        drain_delay_s=0,
-        log_level="error",
-    )
-    metrics = Metrics()
-    service = Service(Engine.open(bundle_folder, provider="cpu"), settings, meter=metrics)
-    await service.warm_up()
-    server = LocalServer(Models.of(service, settings), settings, metrics)
-    await server.start()
-    try:
-        report = await put_under_load(
-            f"http://127.0.0.1:{settings.http_port}",
-            f"127.0.0.1:{settings.grpc_port}",
-            float(os.environ.get("MQAN_LOAD_SECONDS", "5")),
-        )
-    finally:
-        await server.stop()
+async def test_no_errors_and_no_cross_talk(bundle_folder: Path, serve_local: Any) -> None:
+    engine = Engine.open(bundle_folder, provider="cpu")
+    seconds = float(os.environ.get("MQAN_LOAD_SECONDS", "5"))
+    with serve_local(engine, request_timeout_s=150) as (http_port, grpc_port):  # however busy the machine
+        report = await put_under_load(f"http://127.0.0.1:{http_port}", f"127.0.0.1:{grpc_port}", seconds)
     assert not report.errors, report
     assert len(report.latencies_ms) >= NUM_CLIENTS
     print(report)

@@ -50,11 +50,17 @@ def ask(batcher: Batcher, engine: Any, context: str, *, more_steps: int = 0) -> 
     return asyncio.create_task(batcher.answer(engine.read(context, "what ?" + " step" * more_steps), 3, Timeline()))
 
 
-async def ask_as_one_batch(batcher: Batcher, engine: Any, texts: list[str], *, more_steps: int = 0) -> list[Any]:
-    """Ask while the engine is busy with another request, so that all are its next batch; return answers or errors."""
+async def begin(batcher: Batcher, engine: Any) -> "asyncio.Task[Any]":
+    """Ask, and return when the engine is busy with it: until it may answer."""
     engine.may_answer.clear()
     first = ask(batcher, engine, "first")
     await until(lambda: engine.num_started == 1)
+    return first
+
+
+async def ask_as_one_batch(batcher: Batcher, engine: Any, texts: list[str], *, more_steps: int = 0) -> list[Any]:
+    """Ask while the engine is busy with another request, so that all are its next batch; return answers or errors."""
+    first = await begin(batcher, engine)
     tasks = [ask(batcher, engine, text, more_steps=more_steps) for text in texts]
     await until(lambda: batcher.num_waiting == len(texts))
     engine.may_answer.set()
@@ -64,9 +70,7 @@ async def ask_as_one_batch(batcher: Batcher, engine: Any, texts: list[str], *, m
 
 async def test_what_queues_while_the_engine_works_is_the_next_batch(make_batcher: BatcherFactory, engine: Any) -> None:
     batcher = make_batcher()
-    engine.may_answer.clear()
-    first = ask(batcher, engine, "first")
-    await until(lambda: engine.num_started == 1)
+    first = await begin(batcher, engine)
     others = [ask(batcher, engine, f"other {i}") for i in range(5)]
     await until(lambda: batcher.num_waiting == 5)
     engine.may_answer.set()
@@ -79,9 +83,7 @@ async def test_what_is_too_late_is_not_encoded_though_the_event_loop_was_too_bus
     make_batcher: BatcherFactory, engine: Any
 ) -> None:
     batcher = make_batcher()
-    engine.may_answer.clear()
-    first = ask(batcher, engine, "first")
-    await until(lambda: engine.num_started == 1)
+    first = await begin(batcher, engine)
     now = time.monotonic()
     late = [
         asyncio.create_task(batcher.answer(engine.read(f"late {i}", "what ?"), 3, Timeline(), deadline=now + 0.01))
@@ -182,9 +184,7 @@ async def test_a_short_answer_does_not_wait_for_a_long_one(make_batcher: Batcher
 
 async def test_who_goes_away_leaves_at_the_next_step(make_batcher: BatcherFactory, engine: Any) -> None:
     batcher = make_batcher()
-    engine.may_answer.clear()
-    first = ask(batcher, engine, "first")
-    await until(lambda: engine.num_started == 1)
+    first = await begin(batcher, engine)
     engine.may_step = threading.Semaphore(3)
     gone, stays = (ask(batcher, engine, text, more_steps=9) for text in ("gone", "stays"))
     await until(lambda: batcher.num_waiting == 2)
@@ -252,9 +252,7 @@ async def test_what_is_longer_than_the_bound_decodes_alone(make_batcher: Batcher
 
 async def test_closing_tells_whoever_waits(make_batcher: BatcherFactory, engine: Any) -> None:
     batcher = make_batcher()
-    engine.may_answer.clear()
-    tasks = [ask(batcher, engine, "running")]
-    await until(lambda: engine.num_started == 1)
+    tasks = [await begin(batcher, engine)]
     tasks.append(ask(batcher, engine, "waiting"))
     await until(lambda: batcher.num_waiting == 1)
     await batcher.close()
@@ -288,9 +286,7 @@ def test_similar_lengths_go_together() -> None:
 
 async def test_every_request_is_answered_while_others_keep_coming(make_batcher: BatcherFactory, engine: Any) -> None:
     batcher = make_batcher(max_batch_size=2, max_batch_tokens=50)
-    engine.may_answer.clear()
-    tasks = [ask(batcher, engine, "first")]
-    await until(lambda: engine.num_started == 1)
+    tasks = [await begin(batcher, engine)]
     long = ask(batcher, engine, "long " * 40)
     await asyncio.sleep(0.05)  # so much sooner that its length does not matter
     tasks += [ask(batcher, engine, f"short {i}") for i in range(20)]
@@ -304,9 +300,7 @@ async def test_what_takes_long_to_read_goes_after_what_came_soon_after_it(
     make_batcher: BatcherFactory, engine: Any
 ) -> None:
     batcher = make_batcher()
-    engine.may_answer.clear()
-    first = ask(batcher, engine, "first")
-    await until(lambda: engine.num_started == 1)
+    first = await begin(batcher, engine)
     tasks = [ask(batcher, engine, "long " * 10_000), ask(batcher, engine, "short")]
     await until(lambda: batcher.num_waiting == 2)
     engine.may_answer.set()
