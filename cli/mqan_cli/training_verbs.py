@@ -198,6 +198,7 @@ def evaluate(
     labels: Labels = None,
     scale: Scale = None,
     none: Empty = False,
+    adapter: Annotated[str | None, _of_rows("Adapter to measure, of MQAN_ADAPTERS or the server.", "--adapter")] = None,
     accuracy: Annotated[float, _of_rows("Wanted share of right answers.", "--accuracy", min=0, max=1)] = 0.95,
     server: Annotated[str | None, _of_rows("URL of a server to ask.", "--server")] = None,
     html: Annotated[Path | None, _of_rows("Page to write, too.", "--html")] = None,
@@ -217,8 +218,8 @@ def evaluate(
 
     mqan evaluate mails.csv --text body --label team
 
-    The 2018 MQAN network is measured on validation sets.
-    --tasks names sections of the suite (labels, fields, cases, ...), datasets, or tasks of the 2018 MQAN network.
+    For researchers: --tasks names parts of the measurement (labels, fields, cases, ...), datasets, or tasks of the
+    MQAN network of 2018, which is measured on their validation sets.
     """
     _refuse_stray_options(ctx, given=bool(rows), need="ROWS", others=True)
     if rows:
@@ -227,7 +228,8 @@ def evaluate(
         from mqan_cli.labelled.scores import scores_of
 
         given = list(Rows(rows, text, ()))
-        task = read_task(given, none=none, **_asked(label, answer, yes_no, question, labels, scale))
+        asked = _asked(label, answer, yes_no, question, labels, scale)
+        task = read_task(given, none=none, adapter=adapter, **asked)
         show_scores(scores_of(*judge_rows(given, task, server, bundle), task, accuracy), html, json)
         return
     with told_in_one_line():

@@ -4,6 +4,7 @@ import math
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -11,8 +12,10 @@ import numpy.typing as npt
 from mqan_core.answer.calibration import Calibration
 from mqan_core.answer.types import Answer
 from mqan_core.example import Example
-from mqan_data.derived import Source
 from mqan_data.metrics import exact_and_f1
+
+if TYPE_CHECKING:
+    from mqan_data.derived import Source  # it reads YAML, which a server's installation cannot
 
 ALL = 10**9  # examples of a set
 NUM_BINS = 15  # of the calibration error (Guo et al. 2017)
@@ -89,7 +92,7 @@ def sampled(examples: Sequence[Example], limit: int | None, seed: int) -> list[E
     return [examples[int(i)] for i in sorted(order)]
 
 
-def draw_questions(sources: Sequence[Source], each: int, seed: int) -> list[Example]:
+def draw_questions(sources: "Sequence[Source]", each: int, seed: int) -> list[Example]:
     """Return so many questions about different rows of each source, or about all of its rows: always the same ones.
 
     What is drawn about a row depends on its source, too: otherwise the same kinds of questions would be asked of all.

@@ -1,5 +1,8 @@
 """``mqan evaluate ROWS``: what is right by the rows, and the numbers made of the answers; the guide runs the whole."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +61,38 @@ def test_a_cell_with_several_labels_asks_for_several(table: Path) -> None:
     assert "none" in task(table, label="team", none=True)[0].asked
 
 
+def test_an_adapter_is_asked_by_its_name(table: Path) -> None:
+    by = {"choices": {"adapter": "desks"}, "multiple": True}
+    found, golds = task(table, label="team", adapter="desks")
+    assert found == Task("team", {"question": "Which team?", **by}, ("IT", "billing"), False)
+    assert golds == [("billing",), ("IT",), ("IT",)]
+    assert task(table, label="topics", adapter="desks")[0].is_multiple
+    assert task(table, label="team", scale="IT, billing", adapter="desks")[0].asked == {"question": "Which team?", **by}
+
+
+def test_rows_are_measured_and_taught_with_what_a_server_installs(tmp_path: Path) -> None:
+    others = (
+        "yaml",
+        "torch",
+        "sklearn",
+        "scipy",
+        "onnx",
+        "pyarrow",
+        "ray",
+        "mcp",
+        "matplotlib",
+        "faker",
+        "rouge_score",
+    )
+    lacking = f"import sys; sys.modules |= dict.fromkeys({others}); from mqan_cli.main import app; app()"
+    rows = [str(Path("examples/desks.csv").resolve()), "--text", "mail", "--label", "desk"]
+    for verb in (["adapt", *rows, "--name", "desks"], ["evaluate", *rows, "--adapter", "desks"]):
+        command, environment = [sys.executable, "-c", lacking, *verb], {**os.environ, "MQAN_ADAPTERS": str(tmp_path)}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert "answered rightly" in done.stdout
+
+
 def test_verdicts_and_free_answers_are_read(table: Path) -> None:
     assert task(table, yes_no="angry", question="Is it angry?")[1] == [("no",), ("yes",), ("yes",)]
     assert task(table, answer="order", question="Which order?")[1] == [("55012",), None, ("1",)]
@@ -70,6 +105,7 @@ def test_verdicts_and_free_answers_are_read(table: Path) -> None:
         ([], "one of --label, --answer and --yes-no"),
         (["--label", "team", "--yes-no", "angry"], "one of --label, --answer and --yes-no"),
         (["--answer", "order"], "say what is asked about each row"),
+        (["--answer", "order", "--adapter", "desks"], "name their column with --label"),
         (["--label", "teams"], "there is no column teams; there are mail, team,"),
         (["--yes-no", "team", "-q", "Is it?"], "'IT' in its column is neither yes nor no"),
         (["--label", "team", "--limit", "3"], "it does not go with ROWS"),

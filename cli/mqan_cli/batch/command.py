@@ -80,6 +80,8 @@ def batch(
     rows = Rows(inputs, text, plan.columns)
     if ray and STANDARD_INPUT in inputs:
         raise typer.BadParameter("Ray cannot read standard input: give a file", param_hint="--ray")
+    if STANDARD_INPUT not in inputs:
+        next(iter(rows), None)  # wrong columns are refused before anything is written
     url = None if ray else find_server(server, bundle)
     folder = Path() if url is not None else find_folder(bundle).absolute()
 

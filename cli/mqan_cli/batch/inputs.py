@@ -89,7 +89,7 @@ class Rows:
 
     def _wrong_columns(self, row: Row) -> str | None:
         if both := sorted(self._taken & row.values.keys()):
-            return f"the column {both[0]} is one of the output, too: rename it, or name the question (NAME=QUESTION)"
+            return f"the column {both[0]} is one of the output, too: rename it or the question (NAME=QUESTION)"
         missing = [name for name in _PLACES.findall(self.template) if name not in row.values]
         if missing and not row.text:
             return f"there is no column {missing[0]}; there are {', '.join(row.values)}: give --text"

@@ -24,7 +24,8 @@ class Plan:
 
     def columns_of(self, name: str) -> dict[str, str]:
         """Return the columns of a question or field, by what stands in each."""
-        beside = (*_BESIDE, "expected") if "scale" in self.questions.get(name, {}) else _BESIDE
+        more = ("expected",) if "scale" in self.questions.get(name, {}) else ()
+        beside = (*_BESIDE, *(more if name in self.questions else ("reason",)))
         return {"value": name} | {what: what if name == _ONLY else f"{name}_{what}" for what in beside}
 
     @property

@@ -33,7 +33,8 @@ def cell_of(answer: Any, asked: Mapping[str, Any], cited: Iterable[Mapping[str, 
 
 def cell_of_field(field: Any) -> dict[str, Any]:
     spans = [(span.start, span.end) for span in field.spans]
-    return {"value": field.value, "probability": round(field.probability, 4), "spans": spans}
+    probability = round(field.probability, 4)
+    return {"value": field.value, "probability": probability, "spans": spans, "reason": field.reason}
 
 
 def line_of(row: Row, cells: Mapping[str, Any], error: str | None) -> str:

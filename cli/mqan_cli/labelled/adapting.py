@@ -66,7 +66,7 @@ def adapt(
         raise CommandError(f"cannot write {path}: {error.strerror}") from None
     _tell(fitted, [*seen.labels, *(["(none)"] if head.none else [])])
     size, seconds = path.stat().st_size / 1000, time.monotonic() - begun
-    print(f"\n{path}: {size:.0f} kB in {seconds:.0f} s. Ask with MQAN_ADAPTERS={output} and --adapter {name}")
+    print(f"\n{path}: {size:.0f} kB in {seconds:.0f} s. Ask with MQAN_ADAPTERS={output.resolve()} and --adapter {name}")
 
 
 def _tell(fitted: "Fitted", names: list[str]) -> None:

@@ -67,7 +67,8 @@ def _lines(scores: dict[str, Any]) -> Iterator[str]:
         yield from aligned(rows)
     yield f"\n{last}"
     if scores["wrong"]:
-        yield f"\nWrong: {len(scores['wrong'])}, the surest first"
+        shown = "the surest first" if len(scores["wrong"]) <= _WRONG else f"the surest {_WRONG} (--html FILE has all)"
+        yield f"\nWrong: {len(scores['wrong'])}, {shown}"
     for one in scores["wrong"][:_WRONG]:
         yield f"\n  row {one['number']}: {_told(one['said'])} ({one['probability']:.2f}), not {_told(one['gold'])}"
         yield f"    {_excerpt(one)}"

@@ -34,10 +34,7 @@ class Task:
     asked: Document
     labels: tuple[str, ...]
     empty_is_none: bool
-
-    @property
-    def is_multiple(self) -> bool:
-        return bool(self.asked.get("multiple"))
+    is_multiple: bool = False
 
     def gold(self, row: Row) -> tuple[str, ...] | None:
         """Return the right answers of a row, none where there is no answer; None where the row does not say."""
@@ -72,12 +69,18 @@ def read_task(
     question: str | None = None,
     labels: str | None = None,
     scale: str | None = None,
+    adapter: str | None = None,
 ) -> Task:
-    """Return what is asked; the labels are those of the column ``label`` and those that ``labels`` describes."""
+    """Return what is asked; the labels are those of the column ``label`` and those that ``labels`` describes.
+
+    With ``adapter`` it asks by its question and labels, whatever these options say.
+    """
     columns = [column for column in (label, answer, yes_no) if column is not None]
     if len(columns) != 1:
         raise typer.BadParameter("name the column that says what is right, with one of --label, --answer and --yes-no")
     [column] = columns
+    if adapter is not None and label is None:
+        raise typer.BadParameter("an adapter has labels: name their column with --label", param_hint="--adapter")
     if label is None and question is None:
         raise typer.BadParameter("say what is asked about each row", param_hint="--question")
     cells = [row.values.get(column) for row in rows if row.error is None]
@@ -95,19 +98,23 @@ def read_task(
         levels = fields_of(scale=scale)["scale"]
         if wrong := found - set(levels):
             raise typer.BadParameter(f"{min(wrong)!r} in its column is none of them", param_hint="--scale")
-        return Task(column, asked | {"scale": levels}, tuple(levels), none)
+        return Task(column, asked | (_by(adapter) or {"scale": levels}), tuple(levels), none)
     described = read_choices(labels or "")
     choices = {one if isinstance(one, str) else one["label"]: one for one in described}
     choices |= {one: one for one in sorted(found - choices.keys())}
     if not 2 <= len(choices) <= _MOST_LABELS:
         told = f"its column has {len(choices)} labels; 2 to {_MOST_LABELS} can be asked for"
         raise typer.BadParameter(told, param_hint="--label")
-    asked["choices"] = list(choices.values())
-    if any(len(_labels(cell)) > 1 for cell in cells):
-        asked["multiple"] = True
-    elif none:
-        asked["none"] = True
-    return Task(column, asked, tuple(choices), none)
+    is_multiple = any(len(_labels(cell)) > 1 for cell in cells)
+    by_labels: Document = {"choices": list(choices.values())}
+    if is_multiple or none:
+        by_labels["multiple" if is_multiple else "none"] = True
+    return Task(column, asked | (_by(adapter) or by_labels), tuple(choices), none, is_multiple)
+
+
+def _by(adapter: str | None) -> Document:
+    # whether several labels can be right is the adapter's to say; asked so, its answers are lists in any case
+    return {} if adapter is None else {"choices": {"adapter": adapter}, "multiple": True}
 
 
 def judge_rows(

@@ -158,6 +158,7 @@ def test_a_record_of_every_text_is_the_same_in_process_and_through_a_server(
     batch(tmp_path, *given, "-o", "here.jsonl", "--workers", "1")
     first, second = (json.loads(line) for line in (tmp_path / "here.jsonl").read_text().splitlines())
     assert (first["file"], first["lamp"], first["day"], first["error"]) == ("mails/1.txt", True, "Monday", None)
+    assert (first["lamp_reason"], second["day_reason"]) == (None, None)
     assert (second["lamp"], second["error"]) == (None, "the text is not UTF-8 at character 0")
     batch(tmp_path, *given, "-o", "there.jsonl", "--server", default_server.rest)
     assert (tmp_path / "there.jsonl").read_bytes() == (tmp_path / "here.jsonl").read_bytes()

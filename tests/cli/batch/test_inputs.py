@@ -41,7 +41,7 @@ def test_lines_of_json(tmp_path: Path) -> None:
         ("", "line 3 is no object of JSON"),
         ("", "there is no column text; there are n: give --text"),
         ('["x"]', None),
-        ("", "the column answer is one of the output, too: rename it, or name the question (NAME=QUESTION)"),
+        ("", "the column answer is one of the output, too: rename it or the question (NAME=QUESTION)"),
         ("", "line 7 is no object of JSON"),
     ]
     assert rows[0].values == {"text": "a\u2028b", "n": 1}
