@@ -213,6 +213,7 @@ def make_network(**variant: Any) -> "Network":
                 parameter.mul_(1.3)
             elif parameter.dim() == 1:
                 parameter.add_(torch.randn_like(parameter) * 0.05)  # no two alike, as in a trained network
+            parameter.copy_(parameter.half())  # as a bundle holds it
     return network
 
 
