@@ -1,7 +1,9 @@
 """The Python client against a real server on loopback, over both transports, waiting and not."""
 
 import asyncio
+import copy
 import math
+import pickle
 import re
 import signal
 import socket
@@ -533,3 +535,14 @@ def test_the_server_and_the_key_come_from_the_environment(monkeypatch: pytest.Mo
 def test_a_mistyped_option_is_guessed() -> None:
     with Client("http://127.0.0.1:9") as client, pytest.raises(InvalidRequestError, match="did you mean yes_no"):
         client.answer("a", "b", yesno=True)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("kind", [ClientError, *ClientError.__subclasses__()])
+def test_errors_come_back_from_another_process(kind: type[ClientError]) -> None:
+    error = kind("A message.", code="a_code", request_id="id-1")
+    error.add_note("A note.")
+    for found in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+        assert type(found) is kind
+        assert (str(found), found.args) == ("A message.", ("A message.",))
+        assert (found.message, found.code, found.request_id) == ("A message.", "a_code", "id-1")
+        assert found.__notes__ == ["A note."]

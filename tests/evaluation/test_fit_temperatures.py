@@ -21,6 +21,7 @@ from mqan_evaluation.fit_temperatures import (
     fit_temperatures,
     trust_rows,
 )
+from mqan_evaluation.judging import expected_calibration_error, fit_logistic, fold_of
 from mqan_evaluation.sections import Measuring
 
 
@@ -215,3 +216,24 @@ def test_a_dataset_that_is_not_there_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "clickbait").mkdir()
     found = [source.name for source in calibration_sources(tmp_path, ["rows", "everyday", "sst", "clickbait"])]
     assert [name for name in found if not name.startswith("made_")] == ["clickbait", "everyday"]
+
+
+def test_the_error_is_the_mean_distance_of_probability_and_right_answers() -> None:
+    probabilities, right = np.array([0.91, 0.93, 0.32, 0.30]), np.array([1.0, 0.0, 0.0, 0.0])
+    assert expected_calibration_error(probabilities, right) == pytest.approx(0.5 * (0.92 - 0.5) + 0.5 * 0.31)
+    assert expected_calibration_error(np.array([1.0, 0.0]), np.array([1.0, 0.0])) == 0
+
+
+def test_probabilities_that_say_the_opposite_are_refused() -> None:
+    rng = np.random.default_rng(1)
+    log_odds = rng.normal(0, 2, 6000)
+    right = (1 / (1 + np.exp(log_odds)) > rng.random(6000)).astype(np.float64)
+    with pytest.raises(ValueError, match="do not tell right answers from wrong ones"):
+        fit_logistic(log_odds, right)
+
+
+def test_texts_fall_into_two_halves() -> None:
+    folds = [fold_of(f"Text {i}.") for i in range(200)]
+    assert set(folds) == {0, 1}
+    assert 60 < sum(folds) < 140
+    assert folds == [fold_of(f"Text {i}.") for i in range(200)]

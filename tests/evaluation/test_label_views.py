@@ -8,6 +8,7 @@ import pytest
 
 from mqan_core.example import Choice, Example
 from mqan_data.formats.dataset_file import load_dataset
+from mqan_evaluation.field_sections import LABELS, OWN, REPHRASINGS, Wording
 from mqan_evaluation.label_sections import (
     MOST_NAMED,
     held_back_sets,
@@ -65,3 +66,15 @@ def test_yes_and_no_are_about_a_right_and_a_wrong_label() -> None:
     asked = {yes_or_no(EXAMPLE, "Is it {label}?", False, rng) for _ in range(30)}
     assert {e.question for e in asked} == {"Is it joy?", "Is it anger?"}
     assert {e.answers for e in asked} == {("no",)}
+
+
+@pytest.mark.parametrize("rephrasing", REPHRASINGS)
+@pytest.mark.parametrize("label", LABELS)
+def test_a_rephrased_question_offers_the_answer_once(rephrasing: str, label: str) -> None:
+    own = OWN.format(*LABELS)
+    asked = Wording(question=rephrasing).apply(Example("sst", "1", "Dull.", own, (label,)))
+    assert asked.question != own
+    assert asked.answers == (label,)
+    words = asked.question.replace("?", " ").replace(":", " ").replace(",", " ").split()
+    assert [words.count(name) for name in LABELS] == [1, 1]
+    assert words.index("negative") < words.index("positive")

@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -78,10 +78,12 @@ SOURCES = (Meetings(), Counts())
 SMALL = {"_COUNTED": 1000}  # examples from which tokens are chosen: the real number only takes time here
 
 
-@pytest.fixture(autouse=True)
-def small_pools(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, number in SMALL.items():
-        monkeypatch.setattr(stream, name, number)
+@pytest.fixture(scope="module", autouse=True)
+def small_pools() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, number in SMALL.items():
+            patch.setattr(stream, name, number)
+        yield
 
 
 def run(recipe: Recipe, folder: Path, *, resume: bool = False) -> Path:
@@ -89,16 +91,21 @@ def run(recipe: Recipe, folder: Path, *, resume: bool = False) -> Path:
     return train(recipe, SOURCES, {"meetings": examples}, folder, resume=resume)
 
 
+@pytest.fixture(scope="module")
+def whole(encoder: Path, small_pools: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The last checkpoint of a run that was not cut."""
+    return run(recipe_of(encoder), tmp_path_factory.mktemp("whole"))
+
+
 def losses_of(folder: Path) -> list[float]:
     lines = (folder / "log.jsonl").read_text().splitlines()
     return [json.loads(line)["answer"] for line in lines]
 
 
-def test_a_cut_run_goes_on_as_if_it_had_not_been(encoder: Path, tmp_path: Path) -> None:
-    whole = run(recipe_of(encoder), tmp_path / "whole")
+def test_a_cut_run_goes_on_as_if_it_had_not_been(encoder: Path, whole: Path, tmp_path: Path) -> None:
     run(recipe_of(encoder, steps=10), tmp_path / "cut")
     resumed = run(recipe_of(encoder), tmp_path / "cut", resume=True)
-    assert losses_of(tmp_path / "cut") == losses_of(tmp_path / "whole")
+    assert losses_of(tmp_path / "cut") == losses_of(whole.parent)
     one, other = (load_file(folder / "model.safetensors") for folder in (whole, resumed))
     assert one.keys() == other.keys()
     for name, tensor in one.items():
@@ -209,9 +216,9 @@ def test_shares_are_weights_times_roots_of_sizes() -> None:
     np.testing.assert_allclose(shares_of(SOURCES, {"meetings": 1, "counts": 2}, 2), expected / expected.sum())
 
 
-def test_a_run_may_begin_with_other_weights(encoder: Path, tmp_path: Path) -> None:
-    recipe = recipe_of(encoder, steps=4)
-    given = load_checkpoint(run(recipe_of(encoder, seed=9), tmp_path / "before"))
+def test_a_run_may_begin_with_other_weights(encoder: Path, whole: Path, tmp_path: Path) -> None:
+    recipe = recipe_of(encoder, steps=4, seed=9)
+    given = load_checkpoint(whole)
     start = start_from_checkpoint(given)
     begun = Run(recipe, SOURCES, {}, tmp_path / "run", None, start)
     assert begun.tokens[: len(given.tokens)] == given.tokens
@@ -221,7 +228,7 @@ def test_a_run_may_begin_with_other_weights(encoder: Path, tmp_path: Path) -> No
     save_run(begun)
     resumed = Run(recipe, SOURCES, {}, tmp_path / "run", tmp_path / "run" / "step-0000000")
     assert resumed.origin == str(given.folder)
-    wider = recipe_of(encoder, decoder={**DECODER, "width": 12})
+    wider = recipe_of(encoder, seed=9, decoder={**DECODER, "width": 12})
     with pytest.raises(ValueError, match=r"does not fit the model of the recipe: project\.weight has the shape"):
         Run(wider, SOURCES, {}, tmp_path / "other", None, start)
     without = {name: tensor for name, tensor in start.weights.items() if name != "decoder.start"}
@@ -237,12 +244,12 @@ def test_a_run_that_has_no_checkpoint_yet_begins_with_the_same_again(encoder: Pa
     assert not (tmp_path / "from.txt").exists()
 
 
-def test_a_share_of_the_weights_that_it_begins_with_may_be_kept(encoder: Path, tmp_path: Path) -> None:
-    given = load_checkpoint(run(recipe_of(encoder, seed=9), tmp_path / "before"))
+def test_a_share_of_the_weights_that_it_begins_with_may_be_kept(encoder: Path, whole: Path, tmp_path: Path) -> None:
+    given = load_checkpoint(whole)
     start = dataclasses.replace(start_from_checkpoint(given), weights=given.weights, origin="another 1")
     found = {}
     for share in (0.0, 0.75):
-        recipe = recipe_of(encoder, steps=3, start_share=share)
+        recipe = recipe_of(encoder, steps=3, seed=9, start_share=share)
         folder = train(recipe, SOURCES, {}, tmp_path / str(share), start=start)
         found[share] = load_checkpoint(folder).average
     for name, tensor in found[0.75].items():
@@ -250,7 +257,7 @@ def test_a_share_of_the_weights_that_it_begins_with_may_be_kept(encoder: Path, t
         torch.testing.assert_close(tensor, expected, rtol=0, atol=1e-6, msg=name)
     newest = step_folder(tmp_path / "0.75", 3)
     with pytest.raises(ValueError, match="has ended, and its weights hold the share"):
-        Run(recipe_of(encoder, steps=5, start_share=0.75), SOURCES, {}, tmp_path / "0.75", newest, start)
+        Run(recipe_of(encoder, steps=5, seed=9, start_share=0.75), SOURCES, {}, tmp_path / "0.75", newest, start)
     with pytest.raises(ValueError, match="began with another 1, not with another 2"):
         Run(recipe, SOURCES, {}, tmp_path / "0.75", newest, dataclasses.replace(start, origin="another 2"))
     with pytest.raises(ValueError, match="another 1 has other words than when"):
