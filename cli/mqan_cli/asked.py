@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, cast
 import typer
 
 from mqan_client import Choice, Source
-from mqan_client.questions import Asked
+from mqan_client.documents import Asked
 
 Document = dict[str, Any]  # an object of the REST API, such as the fields of a question by their names there
 Parse = Literal["sql", "dialogue_state"]

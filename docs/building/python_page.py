@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import mqan_client
-from mqan_client.questions import Asked, AskedRecord
+from mqan_client.documents import Asked, AskedRecord
 
 _HEAD: Final = """# Python reference
 

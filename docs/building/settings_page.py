@@ -1,6 +1,9 @@
 """The list of settings, made of the fields of ``Settings``."""
 
+import ast
+import inspect
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,11 +27,21 @@ _SIGNS: Final = {Ge: ("ge", "≥"), Gt: ("gt", ">"), Le: ("le", "≤"), Lt: ("lt
 
 def settings_page() -> str:
     """Return the page as Markdown."""
-    return _HEAD + "".join(_row(name, field) for name, field in Settings.model_fields.items())
+    meanings = _meanings()
+    return _HEAD + "".join(_row(name, field, meanings[name]) for name, field in Settings.model_fields.items())
 
 
-def _row(name: str, field: FieldInfo) -> str:
-    meaning = " ".join((field.description or "").split()).replace("|", "\\|")
+def _meanings() -> dict[str, str]:
+    """Return the docstring below each field."""
+    found = {}
+    for field, told in pairwise(ast.parse(inspect.getsource(Settings)).body[0].body):  # type: ignore[attr-defined]
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+            found[field.target.id] = str(ast.literal_eval(told.value))
+    return found
+
+
+def _row(name: str, field: FieldInfo, meaning: str) -> str:
+    meaning = " ".join(meaning.split()).replace("|", "\\|")
     return f"| `MQAN_{name.upper()}` | {_default(field.default)} | {_range(field)} | {meaning} |\n"
 
 

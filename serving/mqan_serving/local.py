@@ -14,8 +14,13 @@ from mqan_serving.rest.http_server import HttpServer, listen
 from mqan_serving.rest.routes import create_rest_app, export_metrics
 from mqan_serving.rpc import bounds
 from mqan_serving.rpc.guard import RpcGuard
-from mqan_serving.rpc.methods import SERVICE_NAMES, QuestionAnsweringMethods, add_health, add_question_answering
-from mqan_serving.rpc.reflection import add_reflection
+from mqan_serving.rpc.methods import (
+    SERVICE_NAMES,
+    QuestionAnsweringMethods,
+    add_health,
+    add_question_answering,
+    add_reflection,
+)
 from mqan_serving.service.health import Health
 from mqan_serving.service.models import Models
 from mqan_serving.settings import Settings, address

@@ -46,162 +46,119 @@ Number = Annotated[int, Field(ge=1, le=100_000)]
 Names = Annotated[tuple[str, ...], NoDecode]  # separated by commas
 
 
-def _setting(default: Any, description: str, **bounds: Any) -> Any:
-    return Field(default, description=description, **bounds)
-
-
 class Settings(BaseSettings):
     """Settings of a server."""
 
     model_config = SettingsConfigDict(env_prefix=_PREFIX, env_ignore_empty=True, extra="forbid", frozen=True)
 
     # What is served.
-    bundle: Path | None = _setting(
-        None, "Folder of the model. Unset: the one in serving/bundles, so that a fresh clone answers."
-    )
-    bundles: str | None = _setting(
-        None,
-        "Several models: name=folder with commas between, or a folder of bundles, which is watched: each "
-        "folder in it is a model by its name. Unset: the bundle alone.",
-    )
-    stable: str | None = _setting(
-        None, "Name of the model for requests that name none. Unset: the first of the bundles."
-    )
-    canary: str | None = _setting(None, "Name of a model that gets a share of these requests.")
-    canary_share: float = _setting(
-        0.0, "That share, 0 to 1, of callers: by the header x-mqan-caller, else by API key.", ge=0, le=1
-    )
-    models_memory: int | None = _setting(
-        None,
-        "MiB that models may take together, counted as three times their files. Above, the one used "
-        "longest ago leaves. Unset: all that were asked for stay.",
-        ge=1,
-    )
-    provider: Literal["auto", "cpu", "cuda"] = _setting(
-        "auto", "Where the model runs. auto: a GPU if there is one that works, else the CPU."
-    )
-    precision: Literal["auto", "float32", "int8"] = _setting(
-        "auto", "Precision of the model. auto: 8-bit on a CPU, where it is faster; float32 on a GPU."
-    )
-    model_aliases: Names = _setting(
-        ("mqan", "jev-*", "typesafe/jev-*", "~typesafe/jev-*"),
-        "Names, separated by commas, by which decision APIs may ask for the model beside its own; * stands "
-        "for any characters. By default those that TypeSafe and OpenRouter tell their users to pin.",
-    )
-    page_links: Annotated[tuple[Annotated[str, Field(pattern=_LINK)], ...], NoDecode] = _setting(
-        (), "Links that the web page shows, separated by commas, such as Source=https://code.example/mqan."
-    )
-    adapters: Path | None = _setting(
-        None,
-        "Folder of adapters, made by `mqan adapt`, that questions may name. Its files are read again when "
-        "they change. Unset: none.",
-    )
-    makes_adapters: bool = _setting(
-        False, "Whether POST /v1/adapters makes adapters of rows, also for the web page: seconds of a core's time."
-    )
-    num_threads: int = _setting(
-        1, "Threads that answer on a CPU, each with its own batch: one for each spare core.", ge=1, le=256
-    )
+    bundle: Path | None = None
+    """Folder of the model. Unset: the one in serving/bundles, so that a fresh clone answers."""
+    bundles: str | None = None
+    """Several models: name=folder with commas between, or a folder of bundles, which is watched: each folder in it is a
+    model by its name. Unset: the bundle alone."""
+    stable: str | None = None
+    """Name of the model for requests that name none. Unset: the first of the bundles."""
+    canary: str | None = None
+    """Name of a model that gets a share of these requests."""
+    canary_share: float = Field(0.0, ge=0, le=1)
+    """That share, 0 to 1, of callers: by the header x-mqan-caller, else by API key."""
+    models_memory: int | None = Field(None, ge=1)
+    """MiB that models may take together, counted as three times their files. Above, the one used longest ago leaves.
+    Unset: all that were asked for stay."""
+    provider: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where the model runs. auto: a GPU if there is one that works, else the CPU."""
+    precision: Literal["auto", "float32", "int8"] = "auto"
+    """Precision of the model. auto: 8-bit on a CPU, where it is faster; float32 on a GPU."""
+    model_aliases: Names = ("mqan", "jev-*", "typesafe/jev-*", "~typesafe/jev-*")
+    """Names, separated by commas, by which decision APIs may ask for the model beside its own; * stands for any
+    characters. By default those that TypeSafe and OpenRouter tell their users to pin."""
+    page_links: Annotated[tuple[Annotated[str, Field(pattern=_LINK)], ...], NoDecode] = ()
+    """Links that the web page shows, separated by commas, such as Source=https://code.example/mqan."""
+    adapters: Path | None = None
+    """Folder of adapters, made by `mqan adapt`, that questions may name. Its files are read again when they change.
+    Unset: none."""
+    makes_adapters: bool = False
+    """Whether POST /v1/adapters makes adapters of rows, also for the web page: seconds of a core's time."""
+    num_threads: int = Field(1, ge=1, le=256)
+    """Threads that answer on a CPU, each with its own batch: one for each spare core."""
 
     # Where.
-    host: str = _setting(
-        "127.0.0.1",
-        "Address to listen on. Loopback by default: opening a server to a network should be deliberate.",
-        min_length=1,
-    )
-    http_port: Port = _setting(8000, "Port of REST; Ray Serve's usual one.")
-    grpc_port: Port = _setting(9000, "Port of gRPC; Ray Serve's usual one.")
+    host: str = Field("127.0.0.1", min_length=1)
+    """Address to listen on. Loopback by default: opening a server to a network should be deliberate."""
+    http_port: Port = 8000
+    """Port of REST; Ray Serve's usual one."""
+    grpc_port: Port = 9000
+    """Port of gRPC; Ray Serve's usual one."""
 
     # Who may ask.
-    api_key_file: Path | None = _setting(
-        None, "File of API keys, made by `mqan key`. Unset: everybody who can reach the server may use it."
-    )
+    api_key_file: Path | None = None
+    """File of API keys, made by `mqan key`. Unset: everybody who can reach the server may use it."""
 
-    admin_key_file: Path | None = _setting(
-        None, "File of keys for changing the models (`mqan models`). Unset: that cannot be done over HTTP."
-    )
-    allowed_hosts: Names = _setting(
-        (),
-        "Host names, separated by commas, that HTTP requests may use; IP addresses and localhost always "
-        "may. Unset: all names. Prevents DNS rebinding, where a web page makes its own name resolve to this server.",
-    )
-    cors_origins: Names = _setting(
-        (),
-        "Origins, separated by commas, whose web pages may call the server from browsers (CORS), such as "
-        "https://app.example; * alone: all. Unset: only the server's own page.",
-    )
-    max_connections: int = _setting(
-        1000, "Connections per port; above it, the one idle for longest is closed.", ge=8, le=100_000
-    )
+    admin_key_file: Path | None = None
+    """File of keys for changing the models (`mqan models`). Unset: that cannot be done over HTTP."""
+    allowed_hosts: Names = ()
+    """Host names, separated by commas, that HTTP requests may use; IP addresses and localhost always may. Unset: all
+    names. Prevents DNS rebinding, where a web page makes its own name resolve to this server."""
+    cors_origins: Names = ()
+    """Origins, separated by commas, whose web pages may call the server from browsers (CORS), such as
+    https://app.example; * alone: all. Unset: only the server's own page."""
+    max_connections: int = Field(1000, ge=8, le=100_000)
+    """Connections per port; above it, the one idle for longest is closed."""
 
     # Limits of a request. More is refused, never truncated.
-    max_request_bytes: int = _setting(
-        1024 * 1024, "Bytes of a request; about 60 contexts of 4,000 tokens.", ge=1024, le=64 * 1024 * 1024
-    )
-    max_metadata_bytes: int = _setting(
-        8192,
-        "Bytes of HTTP headers or gRPC metadata, plus 32 for each entry: gRPC's default, for both.",
-        ge=1024,
-        le=8192,
-    )
-    max_context_tokens: Number = _setting(4000, "Tokens of a context: more than ten times the longest in training.")
-    max_question_tokens: Number = _setting(256, "Tokens of a question: the longest in training have under 100.")
-    max_word_length: int = _setting(
-        1000, "Characters of one token. Copied tokens are sent back, so this limits the response.", ge=10
-    )
-    max_answer_tokens: int = _setting(
-        100, "Tokens of an answer: twice the longest in training; the default model allows up to 127.", ge=1, le=10_000
-    )
+    max_request_bytes: int = Field(1024 * 1024, ge=1024, le=64 * 1024 * 1024)
+    """Bytes of a request; about 60 contexts of 4,000 tokens."""
+    max_metadata_bytes: int = Field(8192, ge=1024, le=8192)
+    """Bytes of HTTP headers or gRPC metadata, plus 32 for each entry: gRPC's default, for both."""
+    max_context_tokens: Number = 4000
+    """Tokens of a context: more than ten times the longest in training."""
+    max_question_tokens: Number = 256
+    """Tokens of a question: the longest in training have under 100."""
+    max_word_length: int = Field(1000, ge=10)
+    """Characters of one token. Copied tokens are sent back, so this limits the response."""
+    max_answer_tokens: int = Field(100, ge=1, le=10_000)
+    """Tokens of an answer: twice the longest in training; the default model allows up to 127."""
 
     # How requests share the engine.
-    max_batch_size: int | None = _setting(
-        None,
-        "Requests encoded together. Unset: 4 on a CPU, where more only costs memory and latency; else 32.",
-        ge=1,
-        le=4096,
-    )
-    max_batch_tokens: int = _setting(
-        8192, "Requests times longest input of a batch: limits memory and the wait for a batch.", ge=1
-    )
-    max_running_tokens: int = _setting(16384, "The same for all requests being answered: limits their memory.", ge=1)
-    max_queued_requests: Number = _setting(256, "Requests that may wait; more are refused.")
-    request_timeout_s: Seconds = _setting(
-        30.0, "Seconds until a request times out: far longer than a full queue of short texts."
-    )
-    unready_after_s: Seconds = _setting(
-        20.0,
-        "Age in seconds of the oldest question above which the server reports 'not ready'. A full queue of "
-        "short texts takes far less, so the machine is then too slow. One round of the engine, or one text's reading, "
-        "that takes as long is also logged.",
-    )
+    max_batch_size: int | None = Field(None, ge=1, le=4096)
+    """Requests encoded together. Unset: 4 on a CPU, where more only costs memory and latency; else 32."""
+    max_batch_tokens: int = Field(8192, ge=1)
+    """Requests times longest input of a batch: limits memory and the wait for a batch."""
+    max_running_tokens: int = Field(16384, ge=1)
+    """The same for all requests being answered: limits their memory."""
+    max_queued_requests: Number = 256
+    """Requests that may wait; more are refused."""
+    request_timeout_s: Seconds = 30.0
+    """Seconds until a request times out: far longer than a full queue of short texts."""
+    unready_after_s: Seconds = 20.0
+    """Age in seconds of the oldest question above which the server reports 'not ready'. A full queue of short texts
+    takes far less, so the machine is then too slow. One round of the engine, or one text's reading, that takes as long
+    is also logged."""
 
     # How a server stops.
-    drain_delay_s: float = _setting(
-        1.0, "Seconds of 'not ready' before stopping: the probe period of a load balancer.", ge=0, le=600
-    )
-    drain_timeout_s: Seconds = _setting(
-        30.0, "Seconds for requests in progress to finish: fewer than request_timeout_s may cut some off."
-    )
+    drain_delay_s: float = Field(1.0, ge=0, le=600)
+    """Seconds of 'not ready' before stopping: the probe period of a load balancer."""
+    drain_timeout_s: Seconds = 30.0
+    """Seconds for requests in progress to finish: fewer than request_timeout_s may cut some off."""
 
     # Ray Serve only.
-    num_replicas: int = _setting(1, "Processes that answer, each with its own copy of the model.", ge=1, le=1000)
-    num_cpus: float = _setting(1.0, "Cores that Ray reserves for a replica; its engine uses one.", gt=0)
-    num_gpus: float = _setting(0.0, "GPUs that Ray reserves for a replica; 0: it sees none.", ge=0)
+    num_replicas: int = Field(1, ge=1, le=1000)
+    """Processes that answer, each with its own copy of the model."""
+    num_cpus: float = Field(1.0, gt=0)
+    """Cores that Ray reserves for a replica; its engine uses one."""
+    num_gpus: float = Field(0.0, ge=0)
+    """GPUs that Ray reserves for a replica; 0: it sees none."""
 
     # How it is observed.
-    log_level: Literal["debug", "info", "warning", "error"] = _setting(
-        "info", "Least severity of log lines. info: one line per request, without its text."
-    )
-    metrics_port: int | None = _setting(
-        None,
-        "Port where each machine reports its own metrics, for clusters. Unset: only /metrics does.",
-        ge=1,
-        le=65535,
-    )
-    metrics_need_key: bool = _setting(
-        False, "Whether /metrics requires an API key; metrics show how much is asked, never what."
-    )
-    reflection: bool = _setting(True, "Whether gRPC tools may list the services; the contract is public.")
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """Least severity of log lines. info: one line per request, without its text."""
+    metrics_port: int | None = Field(None, ge=1, le=65535)
+    """Port where each machine reports its own metrics, for clusters. Unset: only /metrics does."""
+    metrics_need_key: bool = False
+    """Whether /metrics requires an API key; metrics show how much is asked, never what."""
+    reflection: bool = True
+    """Whether gRPC tools may list the services; the contract is public."""
 
     @field_validator("api_key_file", mode="before")
     @classmethod

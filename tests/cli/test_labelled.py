@@ -11,9 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from mqan_cli.batch.inputs import Row, Rows
-from mqan_cli.labelled.rows import Judged, Task, read_task
+from mqan_cli.labelled.rows import Judged, Task, read_own_rows, read_task
 from mqan_cli.labelled.scores import interval, scores_of
-from mqan_cli.labelled.training import read_own_rows
 from mqan_cli.main import app
 from mqan_core.example import Choice
 from mqan_export.bundle import validation_mixture

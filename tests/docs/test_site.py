@@ -18,7 +18,7 @@ import mqan_client
 from mqan.v1 import answer_pb2
 from mqan_cli.main import app
 from mqan_client import AsyncClient, Client
-from mqan_client.questions import Asked, AskedRecord
+from mqan_client.documents import Asked, AskedRecord
 from mqan_serving.settings import Settings
 
 _ADDRESS = re.compile(r'\b(?:href|src)="([^"]*)"')

@@ -17,15 +17,14 @@ from mqan_core.ask.options import Options
 from mqan_core.bundle import open_bundle, verify_files
 from mqan_core.example import Choice, Example
 from mqan_core.manifest import MODEL_CARD
-from mqan_evaluation import suite_card
+from mqan_evaluation import suite
 from mqan_evaluation.answerers import Answerer, TorchAnswerer
 from mqan_evaluation.decanlp_section import decanlp_section, task_examples
 from mqan_evaluation.field_sections import field_section, review_section
 from mqan_evaluation.judging import judge, majority, refusal_scores
 from mqan_evaluation.label_sections import SentenceSimilarity, label_sections
 from mqan_evaluation.sections import Cell, Measuring, Section
-from mqan_evaluation.suite import SECTIONS, Measured, chosen_names, run_suite, write_suite
-from mqan_evaluation.suite_card import record_suite
+from mqan_evaluation.suite import SECTIONS, Measured, chosen_names, record_suite, run_suite, write_suite
 from mqan_runtime.engine import Engine
 
 EMOTIONS = ("joy", "fear", "anger", "sadness", "disgust", "shame", "guilt")
@@ -242,7 +241,7 @@ def test_what_is_interrupted_leaves_the_bundle_as_it_was(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(suite_card, "write_manifest", interrupt)
+    monkeypatch.setattr(suite, "write_manifest", interrupt)
     with pytest.raises(KeyboardInterrupt):
         record_suite(bundle, Measured("m", "here", None, 1, []), [], command="c")
     verify_files(bundle)

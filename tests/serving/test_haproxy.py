@@ -20,9 +20,8 @@ from ray.serve._private.common import RequestProtocol
 from ray.serve._private.haproxy import BackendConfig, HAProxyApi, HAProxyConfig, ServerConfig
 from ray.serve.config import HTTPOptions, gRPCOptions
 
-from mqan_serving.ray_serve import haproxy
-from mqan_serving.ray_serve.haproxy import rewrite, stop_listening
-from mqan_serving.ray_serve.loopback import loopback_environment
+from mqan_serving.ray_serve import loopback
+from mqan_serving.ray_serve.loopback import loopback_environment, rewrite, stop_listening
 from tests import http2
 from tests.peer import Peer
 from tests.processes import listeners
@@ -39,7 +38,7 @@ def write_configuration(tmp_path: Path, free_ports: Callable[[int], list[int]]) 
         http_port, grpc_port, stats_port, metrics_port, nobody = free_ports(5)
         file = tmp_path / "haproxy.cfg"
         configuration = HAProxyConfig(
-            socket_path=str(tmp_path / haproxy.ADMIN_SOCKET),
+            socket_path=str(tmp_path / loopback.ADMIN_SOCKET),
             server_state_base=str(tmp_path),
             server_state_file=str(tmp_path / "server-state"),
             stats_port=stats_port,
@@ -184,10 +183,10 @@ async def test_without_an_application_callers_are_told_to_ask_another(
 async def test_slow_heads_end(write_configuration: Any, start_haproxy: Any) -> None:
     file, http_port, _ = write_configuration()
     await asyncio.to_thread(start_haproxy, file, http_port)
-    assert f"timeout http-request {haproxy._HEAD_S}s" in file.read_text()
+    assert f"timeout http-request {loopback._HEAD_S}s" in file.read_text()
     peer = await Peer.connect(http_port)
     await peer.send([b"GET / HTTP/1.1\r\nx: a"])
-    async with asyncio.timeout(haproxy._HEAD_S + 30):
+    async with asyncio.timeout(loopback._HEAD_S + 30):
         assert (await peer.reader.read()).startswith(b"HTTP/1.1 408 ")
     peer.writer.close()
 

@@ -3,20 +3,18 @@
 import csv
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from html import escape
-from itertools import islice
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, Final
 
 from mqan_cli.batch.plan import ERROR, Plan
 from mqan_cli.batch.running import Entry
-from mqan_cli.show import COLOUR_CLASSES
 from mqan_client.display import COLOURS, marked
 
 ENDINGS: Final = (".csv", ".tsv", ".jsonl", ".parquet")
 _GROUP_ROWS: Final = 10_000  # of Parquet, in memory at a time
-_PAGE: Final = Path(__file__).with_name("page.html")
 
 Flat = dict[str, Any]
 
@@ -88,26 +86,17 @@ def _typed(value: Any, is_text: bool) -> Any:
 
 
 def write_page(path: Path, entries: Iterable[Entry], plan: Plan) -> None:
-    names = json.dumps(plan.names).replace("<", "\\u003c")
-    head, foot = _PAGE.read_text(encoding="utf-8").split("ROWS")
+    from mqan_serving.pages import template_of
+
+    colours = dict(zip(plan.names, cycle(range(len(COLOURS))), strict=False))
+    rows = ({**entry, "text": _marked(entry, colours)} for entry in entries)
+    given = {"title": path.stem, "colours": COLOURS, "of": colours, "shown": _shown}
+    page = template_of("mqan_cli", "batch.html").stream(given, rows=rows)
     with path.open("w", encoding="utf-8", errors="backslashreplace") as file:
-        file.write(head.replace("COLOURS", COLOUR_CLASSES).replace("TITLE", escape(path.stem)))
-        file.writelines(_article(number, entry, plan) for number, entry in enumerate(entries, 1))
-        file.write(foot.replace("NAMES", names))
+        file.writelines(page)
 
 
-def _article(number: int, entry: Entry, plan: Plan) -> str:
-    marks, told, least = [], [], 1.0
-    for place, name in enumerate(plan.names):
-        colour = f"c{place % len(COLOURS)}"
-        if (cell := entry["cells"].get(name)) is None:
-            continue
-        marks += [(*span, f'<mark class={colour} title="{escape(name)}">') for span in cell["spans"]]
-        value, least = escape(_shown(cell["value"])), min(least, cell["probability"])
-        told.append(
-            f'<dt class={colour}>{escape(name)}<dd data-name="{escape(name)}" data-value="{value}">'
-            f"{value or '&mdash;'} <small>{cell['probability']:.2f}</small>"
-        )
-    error = f"<p class=error>{escape(entry['error'])}" if entry["error"] else ""
-    text = marked(entry["text"], marks)
-    return f"<article data-least={least}><p><small>{number}</small> {text}{error}<dl>{''.join(told)}</dl></article>\n"
+def _marked(entry: Entry, colours: Mapping[str, int]) -> str:
+    openings = {name: f'<mark class=c{colour} title="{escape(name)}">' for name, colour in colours.items()}
+    cells = entry["cells"].items()
+    return marked(entry["text"], [(*span, openings[name]) for name, cell in cells for span in cell["spans"]])

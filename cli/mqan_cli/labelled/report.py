@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from html import escape
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +12,6 @@ from mqan_client.display import css_of, marked
 _WRONG: Final = 5  # rows that are shown in the terminal
 _CONFUSED: Final = 5
 _AROUND: Final = 60  # characters of the text beside what was shown as evidence
-_PAGE: Final = Path(__file__).with_name("page.html")
 
 
 def show_scores(scores: dict[str, Any], html: Path | None, to: Path | None) -> None:
@@ -83,18 +81,13 @@ def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def _page(scores: dict[str, Any]) -> str:
-    parts = [f"<p>{escape(sentence)}\n" for sentence in _sentences(scores)]
-    for heading, rows in _tables(scores):
-        lines = ("".join(f"<td>{escape(cell)}" for cell in row) for row in rows)
-        parts.append(f"<h2>{escape(heading)}</h2>\n<table><tr>{'<tr>'.join(lines)}</table>\n")
-    parts.append(f"<h2>Wrong: {len(scores['wrong'])}, the surest first</h2>\n")
-    for one in scores["wrong"]:
-        text = marked(one["text"], [(*span, "<mark>") for span in one["spans"]])
-        said, gold = escape(_told(one["said"])), escape(_told(one["gold"]))
-        told = f"row {one['number']}: <b>{said}</b> <small>{one['probability']:.2f}</small>, not <b>{gold}</b>"
-        parts.append(f"<article><p>{told}<p class=text>{text}</article>\n")
-    page = _PAGE.read_text(encoding="utf-8").replace("QUESTION", escape(scores["question"]))
-    return page.replace("MARK", css_of("evidence")).replace("BODY", "".join(parts))
+    from mqan_serving.pages import template_of
+
+    def text_of(one: dict[str, Any]) -> str:
+        return marked(one["text"], [(*span, "<mark>") for span in one["spans"]])
+
+    given = {"sentences": _sentences(scores), "tables": _tables(scores), "told": _told, "text_of": text_of}
+    return template_of("mqan_cli", "scores.html").render(scores, **given, style=css_of("evidence"))
 
 
 def _excerpt(one: dict[str, Any]) -> str:

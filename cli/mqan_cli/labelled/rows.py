@@ -2,19 +2,22 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
 from mqan_cli.answering import find_folder, find_server
 from mqan_cli.asked import Document, fields_of, read_choices
 from mqan_cli.batch.answering import ROWS_TOGETHER, answering, open_worker
-from mqan_cli.batch.inputs import Row
+from mqan_cli.batch.inputs import Row, Rows
 from mqan_cli.batch.plan import Plan, check_plan
 from mqan_cli.errors import CommandError
+
+if TYPE_CHECKING:
+    from mqan_data.mixture import OwnRows
 
 _NAME: Final = "answer"
 _WORTH_PROCESSES: Final = 200  # rows
@@ -170,3 +173,25 @@ def _labels(cell: Any) -> list[str]:
 def _cells(cell: Any) -> list[str]:
     cells = cell if isinstance(cell, list) else [cell]
     return [text for one in cells if one is not None and (text := str(one).strip())]
+
+
+def read_own_rows(inputs: Sequence[str], text: str | None, asked: Mapping[str, str | None], *, none: bool) -> "OwnRows":
+    """Read the rows of ``mqan train --rows`` as questions to train on; arguments are the options of the command."""
+    from mqan_core.example import Choice
+    from mqan_data.formats.rows import EverydayRow
+    from mqan_data.mixture import OwnRows
+
+    rows = list(Rows(inputs, text, ()))
+    task = read_task(rows, none=none, **asked)
+    listed = task.asked.get("choices") or task.asked.get("scale") or ()
+    choices = tuple(Choice(one) if isinstance(one, str) else Choice(**one) for one in listed)
+    kinds = {"yes_no": "yes_no", "multiple": "several", "scale": "scale", "choices": "choice"}
+    kind = next((kind for name, kind in kinds.items() if name in task.asked), "free")
+    found = [
+        EverydayRow(row.text, kind, task.asked["question"], gold, choices)
+        for row in rows
+        if row.error is None and (gold := task.gold(row)) is not None
+    ]
+    if not found:
+        raise CommandError("no row has a text and says what is right")
+    return OwnRows(found)

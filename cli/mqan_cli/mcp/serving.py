@@ -10,8 +10,7 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from mqan_cli.mcp.answering import open_answerer
-from mqan_cli.mcp.tools import create_server
+from mqan_cli.mcp.tools import create_server, open_answerer
 from mqan_core.errors import EngineFailedError, InputError
 from mqan_serving.contract.errors import ServingError, SettingsError, describe, refuse
 from mqan_serving.keys import ApiKeys

@@ -8,6 +8,8 @@
 
 from mqan_client.async_client import AsyncClient as AsyncClient
 from mqan_client.client import Client as Client
+from mqan_client.documents import AskedQuestion as AskedQuestion
+from mqan_client.documents import Choice as Choice
 from mqan_client.errors import ClientError as ClientError
 from mqan_client.errors import DeadlineExceededError as DeadlineExceededError
 from mqan_client.errors import InvalidRequestError as InvalidRequestError
@@ -15,8 +17,6 @@ from mqan_client.errors import OverloadedError as OverloadedError
 from mqan_client.errors import ServerError as ServerError
 from mqan_client.errors import UnauthenticatedError as UnauthenticatedError
 from mqan_client.errors import UnavailableError as UnavailableError
-from mqan_client.questions import AskedQuestion as AskedQuestion
-from mqan_client.questions import Choice as Choice
 from mqan_client.results import Adapter as Adapter
 from mqan_client.results import AdapterVersion as AdapterVersion
 from mqan_client.results import Alternative as Alternative

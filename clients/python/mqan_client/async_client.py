@@ -7,18 +7,9 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
-from mqan_client.documents import read, read_answers, read_model
+from mqan_client import documents as asking
+from mqan_client.documents import Asked, AskedQuestion, AskedRecord, Schema, read, read_answers, read_model
 from mqan_client.errors import ClientError
-from mqan_client.questions import (
-    Asked,
-    AskedQuestion,
-    AskedRecord,
-    Schema,
-    in_tuples,
-    question_document,
-    question_documents,
-    record_document,
-)
 from mqan_client.results import Answer, Model, Record, StreamedWord
 from mqan_client.transport import Retries, Transport, authorization, split_url
 
@@ -56,7 +47,7 @@ class AsyncClient:
         Raises:
             ClientError: there is no answer; the class says whose fault it is.
         """
-        request = {"context": context, **question_document(question, asked)}
+        request = {"context": context, **asking.question_document(question, asked)}
         return read(Answer, await self._transport.call("Answer", request, self._time(timeout_s)))
 
     def answer_stream(
@@ -74,7 +65,7 @@ class AsyncClient:
         Its time lasts until the last word is taken. All else is as of ``answer``, but that after the first word nothing
         is asked again.
         """
-        request = {"context": context, **question_document(question, asked)}
+        request = {"context": context, **asking.question_document(question, asked)}
         return self._transport.answer_stream(request, self._time(timeout_s))
 
     async def answer_questions(
@@ -91,7 +82,7 @@ class AsyncClient:
             InvalidRequestError: there are no questions or too many, or one cannot be sent.
             ClientError: there is no response; the class says whose fault it is.
         """
-        request = {"context": context, "questions": question_documents(questions)}
+        request = {"context": context, "questions": asking.question_documents(questions)}
         return read_answers(await self._transport.call("AnswerMany", request, self._time(timeout_s)))
 
     def answer_many(
@@ -113,7 +104,7 @@ class AsyncClient:
             ValueError: the concurrency is below 1.
             InvalidRequestError: what is asked for is an empty list, or a string where a list belongs.
         """
-        given = in_tuples(asked)
+        given = asking.in_tuples(asked)
 
         async def ask(client: Self, pair: tuple[str, str]) -> Answer:
             return await client.answer(*pair, timeout_s=timeout_s, **given)
@@ -135,7 +126,7 @@ class AsyncClient:
             InvalidRequestError: the schema is not supported; the message names the field.
             ClientError: there is no record; the class says whose fault it is.
         """
-        request = record_document(context, schema, **asked)
+        request = asking.record_document(context, schema, **asked)
         return read(Record, await self._transport.call("FillRecord", request, self._time(timeout_s)))
 
     def fill_records(
@@ -154,7 +145,7 @@ class AsyncClient:
 
         All else is as of ``fill_record`` and ``answer_many``.
         """
-        checked = record_document("", schema, **asked)["schema"]
+        checked = asking.record_document("", schema, **asked)["schema"]
 
         async def fill(client: Self, text: str) -> Record:
             return await client.fill_record(text, checked, timeout_s=timeout_s)

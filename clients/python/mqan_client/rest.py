@@ -12,8 +12,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from mqan_client import errors
-from mqan_client.documents import Document
-from mqan_client.questions import to_json
+from mqan_client.documents import Document, to_json
 from mqan_client.transport import Attempts, Retries, Transport, seconds, shown_url, too_late
 
 _PATHS = {"Answer": "/v1/answer", "AnswerMany": "/v1/answers", "FillRecord": "/v1/records", "GetModel": "/v1/model"}

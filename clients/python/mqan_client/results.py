@@ -7,9 +7,17 @@ Fields have the names that they have in documents of REST, unless their metadata
 import json
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, dataclass_transform
 
 from mqan_client.display import as_html, as_text, record_html
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+class Result:
+    """A part of a response: a frozen dataclass."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True)(cls)
 
 
 class Source(StrEnum):
@@ -20,14 +28,12 @@ class Source(StrEnum):
     VOCABULARY = "vocabulary"
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Result):
     start: int
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Masses:
+class Masses(Result):
     """How the model divided its trust between the sources; the three sum to 1."""
 
     context: float
@@ -35,8 +41,7 @@ class Masses:
     vocabulary: float
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerToken:
+class AnswerToken(Result):
     """One token of an answer, and how likely it was after those before it."""
 
     text: str
@@ -46,16 +51,14 @@ class AnswerToken:
     span: Span | None  # in the context or question that it was copied from; None for a generated token
 
 
-@dataclass(frozen=True, slots=True)
-class StreamedWord:
+class StreamedWord(Result):
     """A word of an answer that is not whole yet, as the whole answer has it among its tokens; nothing takes it back."""
 
     token: AnswerToken = field(metadata={"flat": True})
     delta: str  # what it appends to the answer's text, with what stands between it and the word before it
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerSpan:
+class AnswerSpan(Result):
     """A quotation: ``text`` is exactly ``context[start:end]``, or the question's, by ``source``.
 
     The words of a chosen label count as the question's; the positions of a label in ``choices`` are those in the label,
@@ -68,28 +71,24 @@ class AnswerSpan:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ModelVersion:
+class ModelVersion(Result):
     name: str
     version: str
 
 
-@dataclass(frozen=True, slots=True)
-class AdapterVersion:
+class AdapterVersion(Result):
     name: str
     sha256: str  # of its file
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Result):
     """A place of the context that answers, or decides for a label, and how likely it does."""
 
     span: AnswerSpan = field(metadata={"flat": True})
     probability: float
 
 
-@dataclass(frozen=True, slots=True)
-class ChoiceProbability:
+class ChoiceProbability(Result):
     """How likely one of the choices is.
 
     ``probability`` is its share of all choices, which sum to 1; of the choices and ``none`` for yes and no, and where
@@ -101,8 +100,7 @@ class ChoiceProbability:
     evidence: tuple[Place, ...]  # the words of the context that decide for it, where it was chosen
 
 
-@dataclass(frozen=True, slots=True)
-class Alternative:
+class Alternative(Result):
     """One of the next best answers: an unbroken quotation of the context."""
 
     text: str = field(metadata={"name": "answer"})
@@ -111,16 +109,14 @@ class Alternative:
     spans: tuple[AnswerSpan, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PointerWeight:
+class PointerWeight(Result):
     """What pointing at a word of a text gave to a step."""
 
     span: Span = field(metadata={"flat": True})
     weight: float
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Result):
     """A word that a step could have chosen; its text is empty for the end of the answer."""
 
     text: str
@@ -128,8 +124,7 @@ class Candidate:
     source: Source
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Result):
     """What the model looked at when it chose a word, the end of the answer, or a label."""
 
     context: tuple[PointerWeight, ...]  # the largest weight first; for a label how attention was divided
@@ -137,16 +132,14 @@ class Step:
     candidates: tuple[Candidate, ...]  # the likeliest words, of the vocabulary's only the one that was chosen
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Result):
     column: str  # of the context
     operator: str  # ``=``, ``>`` or ``<``
     value: str
     spans: tuple[AnswerSpan, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedQuery:
+class ParsedQuery(Result):
     """A query of WikiSQL that an answer was read as, and the same in standard SQL.
 
     ``aggregation`` is MAX, MIN, COUNT, SUM, AVG, or empty; all conditions hold.
@@ -158,28 +151,24 @@ class ParsedQuery:
     sql: str
 
 
-@dataclass(frozen=True, slots=True)
-class SlotValue:
+class SlotValue(Result):
     value: str
     spans: tuple[AnswerSpan, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RequestedSlot:
+class RequestedSlot(Result):
     slot: str  # that is asked for, in lower case
     spans: tuple[AnswerSpan, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedState:
+class ParsedState(Result):
     """A change of a dialogue's state that an answer was read as: slots by their names in lower case, and requests."""
 
     slots: dict[str, SlotValue]
     requests: tuple[RequestedSlot, ...]
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Answer:
+class Answer(Result):
     """An answer that says where each of its words came from.
 
     Its probability is the product of those of its tokens and, unless it is ``truncated``, of its end; of a chosen label
@@ -239,8 +228,7 @@ class Answer:
         return as_html(self)
 
 
-@dataclass(frozen=True, slots=True)
-class Normalized:
+class Normalized(Result):
     """What a library, price-parser or python-dateutil, made of a quotation.
 
     A number has an amount, and one of money the currency that the text names, if it does; a date or time has ``iso``.
@@ -252,8 +240,7 @@ class Normalized:
     iso: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class RecordField:
+class RecordField(Result):
     """A field of a record, and what the text says of it."""
 
     value: Any  # as the record has it; None where there is none, and an empty list of an array
@@ -266,8 +253,7 @@ class RecordField:
     reason: str | None
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Record:
+class Record(Result):
     """A record of a text, as its schema has it.
 
     A field without a value is None where the schema allows null, an empty list where it is an array, and left out
@@ -296,8 +282,7 @@ def _line(found: RecordField) -> str:
     return f"{json.dumps(found.value, ensure_ascii=False)} ({found.probability:.2f}; {places})"
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Result):
     """Limits that hold for requests; more is refused, never cut.
 
     Tokens are those of a context, a question or an answer; a pair of metadata counts 32 bytes more than it has; of
@@ -315,19 +300,15 @@ class Limits:
     max_queued_requests: int
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
+class Score(Result):
     task: str
     metric: str
     value: float  # 0 to 100
 
 
-@dataclass(frozen=True, slots=True)
-class Adapter:
+class Adapter(AdapterVersion):
     """An adapter that can be named in a question, and how many rows it was made of."""
 
-    name: str
-    sha256: str
     question: str
     labels: tuple[str, ...]
     multiple: bool
@@ -335,8 +316,7 @@ class Adapter:
     rows: int
 
 
-@dataclass(frozen=True, slots=True)
-class Model:
+class Model(Result):
     """The served model: its hash covers every file, its scores are those of validation, as measured.
 
     ``num_generated`` counts the pieces that it can generate, ``num_words`` the words that have a pretrained vector.

@@ -12,8 +12,7 @@ from google.protobuf.message import Message
 
 from mqan.v1 import answer_pb2, answer_pb2_grpc
 from mqan_client import errors
-from mqan_client.documents import Document, of_a_server
-from mqan_client.questions import to_json
+from mqan_client.documents import Document, of_a_server, to_json
 from mqan_client.transport import Attempts, Retries, Transport, seconds
 
 _ERRORS: dict[grpc.StatusCode, type[errors.ClientError]] = {

@@ -3,18 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
+from mqan_client import documents as asking
 from mqan_client.async_client import DEFAULT_CONCURRENCY, AsyncClient, Progress
 from mqan_client.client import Client
+from mqan_client.documents import Asked, AskedQuestion, AskedRecord, Schema
 from mqan_client.errors import ClientError, InvalidRequestError
-from mqan_client.questions import (
-    Asked,
-    AskedQuestion,
-    AskedRecord,
-    Schema,
-    in_tuples,
-    question_documents,
-    record_document,
-)
 from mqan_client.results import Answer, AnswerSpan, RecordField, Source
 
 if TYPE_CHECKING:
@@ -53,9 +46,9 @@ def answer_column(
         ValueError: the concurrency is below 1.
     """
     named = {"": question} if isinstance(question, str) else dict(question)
-    for_all: dict[str, Any] = {**in_tuples(asked)}
+    for_all: dict[str, Any] = {**asking.in_tuples(asked)}
     given: Any = [for_all | ({"question": one} if isinstance(one, str) else {**one}) for one in named.values()]
-    question_documents(given)  # what cannot be asked is told before any text is
+    asking.question_documents(given)  # what cannot be asked is told before any text is
 
     async def ask(asking: AsyncClient, text: str) -> list[Answer | ClientError]:
         return await asking.answer_questions(text, given, timeout_s=timeout_s)
@@ -90,7 +83,7 @@ def record_column(
         ``NAME_start`` and ``NAME_end`` of the first quotation; ``NAME_reason``, why there is no value. ``error`` has
         the message where a text failed. Two columns of one name are refused.
     """
-    whole = record_document("", schema, **asked)["schema"]
+    whole = asking.record_document("", schema, **asked)["schema"]
     names = whole.get("properties", {})
     columns = [_column(name, "value", part) for name in names for part in _of_field(None)] + ["error"]
     if twice := [name for name in columns if columns.count(name) > 1]:

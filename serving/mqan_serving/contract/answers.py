@@ -7,17 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mqan_core.answer.trace import StreamedWord
-from mqan_core.answer.types import (
-    Answer,
-    AnswerSpan,
-    AnswerToken,
-    ParsedQuery,
-    ParsedState,
-    ParsedValue,
-    Place,
-    Source,
-    Span,
-)
+from mqan_core.answer.types import Answer, AnswerSpan, AnswerToken, ParsedQuery, ParsedState, Place, Source, Span
 from mqan_serving.contract.model import Named, version_of
 
 
@@ -117,7 +107,7 @@ def _weights(weights: Sequence[tuple[Span, float]]) -> list[dict[str, Any]]:
 
 
 def _parsed(parsed: ParsedQuery | ParsedState) -> dict[str, Any]:
-    def quoted(value: ParsedValue) -> list[dict[str, Any]]:
+    def quoted(value: Any) -> list[dict[str, Any]]:
         return list(map(quotation_document, value.spans))
 
     if isinstance(parsed, ParsedState):

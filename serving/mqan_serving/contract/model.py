@@ -1,11 +1,12 @@
 """The served model, its limits, the server's health and its errors, as callers are told."""
 
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from mqan_core import __version__
+from mqan_core.manifest import Manifest
 
 
 class Document(BaseModel):
@@ -17,16 +18,6 @@ class Document(BaseModel):
 def described(description: str, *examples: Any, **given: Any) -> Any:
     """Return a field that the API's description describes, with examples."""
     return Field(description=description, examples=list(examples) or None, **given)
-
-
-class Named(Protocol):
-    """A model, as answers name it."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def version(self) -> str: ...
 
 
 class ModelVersionDocument(Document):
@@ -138,6 +129,9 @@ class ErrorDocument(ItemErrorDocument):
     """Why a request was not answered."""
 
     request_id: str = described("Names this request in the server's log.", "5f0c1d2e3a4b5c6d")
+
+
+Named = Model | Manifest  # a model, as answers name it
 
 
 def version_of(model: Named) -> dict[str, str]:

@@ -6,17 +6,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Annotated, Any, Final, TypeVar
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    ValidationInfo,
-    ValidatorFunctionWrapHandler,
-    WrapValidator,
-)
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WrapValidator
 from pydantic_core import ErrorDetails, PydanticCustomError, from_json
 
 from mqan_core.answer.types import Answer
@@ -54,7 +44,7 @@ class Adaptable(Part):
     adapter: str | None = None
 
 
-def _or_adapter(labels: Any, read: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+def _or_adapter(labels: Any, read: Callable[[Any], Any], info: Any) -> Any:
     has_adapter = info.data.get("adapter") is not None
     if labels is None and has_adapter:
         return None

@@ -19,25 +19,8 @@ from mqan_core.text.tokens import measure
 from mqan_serving.contract.calls import MOST_QUESTIONS
 from mqan_serving.contract.model import Model
 from mqan_serving.contract.questions import AdapterField, ChoiceField, Question
-from mqan_serving.formats.adapting import (
-    NO_LABELS,
-    OR_ADAPTER,
-    Adaptable,
-    Asked,
-    Part,
-    Place,
-    Text,
-    as_text,
-    beside,
-    must,
-    problem,
-    read,
-    refuse,
-    shares,
-    shares_of_values,
-    sized,
-    unless_blank,
-)
+from mqan_serving.formats import adapting
+from mqan_serving.formats.adapting import NO_LABELS, OR_ADAPTER, Adaptable, Asked, Part, Text, must, problem, sized
 
 _MOST_QUESTIONS: Final = 400  # as the format has it
 _MOST_PARTS: Final = 10_000
@@ -55,11 +38,13 @@ RELEASED: Final = "2026-11-26"  # of this format; its clients want a date
 
 
 def _as_level(value: Any) -> Any:
-    as_text(value)  # refuses what is no text
+    adapting.as_text(value)  # refuses what is no text
     return value
 
 
-_Described = Annotated[str, BeforeValidator(lambda value: "" if value is None else unless_blank(as_text(value)))]
+_Described = Annotated[
+    str, BeforeValidator(lambda value: "" if value is None else adapting.unless_blank(adapting.as_text(value)))
+]
 
 
 class _Meanings(Part):
@@ -102,15 +87,15 @@ class _StateRequest(Part):
 def parse_systemone(document: Any, _: Model) -> list[Asked]:
     if isinstance(document, dict) and "state" not in document and "input" in document:
         hint = "This looks like a request of OpenAI's: send it to /v1/decisions."
-        raise refuse("missing_field", ("state",), "The field state is missing.", hint)
-    request = read(_StateRequest, document)
+        raise adapting.refuse("missing_field", ("state",), "The field state is missing.", hint)
+    request = adapting.read(_StateRequest, document)
     return [_ask_about_state(request.state, name, row) for name, row in request.questions.items()]
 
 
 def _ask_about_state(state: str, name: str, row: _Noul | _Options | _Levels) -> Asked:
     if not name:
-        raise refuse("invalid_input", ("questions", ""), "A question has an empty id.", "Name it.")
-    place: Place = ("questions", name, row.type)
+        raise adapting.refuse("invalid_input", ("questions", ""), "A question has an empty id.", "Name it.")
+    place: adapting.Place = ("questions", name, row.type)
     text, values = row.instructions, list[Any]()
     choices: list[ChoiceField] | AdapterField
     choice_of: list[int] = []
@@ -118,7 +103,7 @@ def _ask_about_state(state: str, name: str, row: _Noul | _Options | _Levels) -> 
         meanings = row.criteria or _Meanings()
         if not (text or meanings.yes or meanings.no):
             message = "A question has neither instructions nor criteria."
-            raise refuse("missing_field", (*place, "instructions"), message, "Send one of them.")
+            raise adapting.refuse("missing_field", (*place, "instructions"), message, "Send one of them.")
         text = text or (f"Is it so: {meanings.yes}" if meanings.yes else "Is this true?")
         pairs = (("yes", meanings.yes), ("no", meanings.no))
         choices = [ChoiceField(label=label, description=meaning) for label, meaning in pairs]
@@ -129,14 +114,14 @@ def _ask_about_state(state: str, name: str, row: _Noul | _Options | _Levels) -> 
         choices, choice_of = _read_options(row.criteria)
     else:
         text, values = text or "Which of these levels is right?", row.criteria
-        choices = [ChoiceField(label=label) for label in _as_yes_no([as_text(level) for level in values])]
+        choices = [ChoiceField(label=label) for label in _as_yes_no([adapting.as_text(level) for level in values])]
     return _asked("state", state, text, choices, place, row.type, name, values, choice_of)
 
 
 def _asked(
-    field: str, context: str, text: str, choices: list[ChoiceField] | AdapterField, place: Place, *rest: Any
+    field: str, context: str, text: str, choices: list[ChoiceField] | AdapterField, place: adapting.Place, *rest: Any
 ) -> Asked:
-    fields: dict[str, Place] = {"context": (field,)}
+    fields: dict[str, adapting.Place] = {"context": (field,)}
     if isinstance(choices, AdapterField):
         fields["choices"] = (*place, "adapter")
     given: Any = choices
@@ -178,7 +163,9 @@ def _labelled(asked: Sequence[Asked], answers: Sequence[Answer]) -> list[tuple[A
             if answer.is_multiple or (one.kind == "score" and answer.expected is None):
                 wanted = "levels of a scale" if one.kind == "score" else "labels of which one is right"
                 message = f"The adapter {answer.adapter.name} does not decide between {wanted}."
-                raise refuse("incompatible_options", (*one.place, "adapter"), message, "Ask with POST /v1/answer.")
+                raise adapting.refuse(
+                    "incompatible_options", (*one.place, "adapter"), message, "Ask with POST /v1/answer."
+                )
             values = [choice.label for choice in answer.choices]
         rows.append((replace(one, values=values), answer))
     return rows
@@ -193,17 +180,17 @@ def _decided(asked: Asked, found: Sequence[float]) -> dict[str, Any]:
 
 
 def _describe_systemone(asked: Asked, answer: Answer) -> dict[str, Any]:
-    found = shares_of_values(asked, answer)
+    found = adapting.shares_of_values(asked, answer)
     described: dict[str, Any] = {"type": asked.kind}
     if asked.kind == "noul":
-        return described | {"noul": min(1.0, found[0])} | beside(answer)
+        return described | {"noul": min(1.0, found[0])} | adapting.beside(answer)
     described |= _decided(asked, found)
     if asked.kind == "choice":
         described["probabilities"] = dict(zip(asked.values, found, strict=True))
     else:
         described["legend"] = {str(i): level for i, level in enumerate(asked.values)}
         described["probabilities"] = {str(i): share for i, share in enumerate(found)}
-    return described | beside(answer)
+    return described | adapting.beside(answer)
 
 
 def list_models(served: Sequence[tuple[str, str]], *, is_jev: bool = True) -> dict[str, Any]:
@@ -240,7 +227,7 @@ def _read_parts(given: Any, field_of: Mapping[str, str], *place: str, usual: str
             value = _read_content(value, *here, name)
         elif kind != "input_json" and not isinstance(value, str):
             raise problem("wrong_type", "it should be a string", *here, name)
-        texts.append(as_text(value))
+        texts.append(adapting.as_text(value))
     return "\n".join(texts)
 
 
@@ -253,7 +240,7 @@ class _Entry(Part):
         Any, must(lambda value: isinstance(value, str | bool), "wrong_type", "it should be a string, true or false")
     ]
     description: Annotated[
-        str, BeforeValidator(lambda value: "" if value is None else unless_blank(_read_content(value)))
+        str, BeforeValidator(lambda value: "" if value is None else adapting.unless_blank(_read_content(value)))
     ] = ""
 
 
@@ -289,7 +276,7 @@ class _Request(Part):
     ]
 
 
-def _place_of(place: Place) -> Place:
+def _place_of(place: adapting.Place) -> adapting.Place:
     """Leave out the type of a question, which pydantic puts after its number."""
     has_type = place[:1] == ("questions",) and place[2:3] in (("predicate",), ("choice",), ("score",))
     return (*place[:2], *place[3:]) if has_type else place
@@ -298,11 +285,11 @@ def _place_of(place: Place) -> Place:
 def parse(document: Any, model: Model) -> list[Asked]:
     if isinstance(document, dict) and "state" in document and "input" not in document:
         return parse_systemone(document, model)
-    request = read(_Request, document, _place_of)
+    request = adapting.read(_Request, document, _place_of)
     return [_ask(request.input, row, ("questions", str(i))) for i, row in enumerate(request.questions)]
 
 
-def _ask(context: str, row: _Predicate | _Choice | _Score, place: Place) -> Asked:
+def _ask(context: str, row: _Predicate | _Choice | _Score, place: adapting.Place) -> Asked:
     choices: list[ChoiceField] | AdapterField
     values: list[Any] = []
     if isinstance(row, _Predicate):
@@ -347,15 +334,15 @@ def respond(asked: Sequence[Asked], answers: Sequence[Answer], model: str) -> di
 
 
 def _describe(asked: Asked, answer: Answer) -> dict[str, Any]:
-    found = shares(answer)
+    found = adapting.shares(answer)
     described: dict[str, Any] = {"type": asked.kind, "name": asked.name}
     if asked.kind == "predicate":
-        return described | {"probability": min(1.0, found[0])} | beside(answer)
+        return described | {"probability": min(1.0, found[0])} | adapting.beside(answer)
     name, pairs = "value" if asked.kind == "choice" else "label", zip(asked.values, found, strict=True)
     rows = [{name: value, "probability": share} for value, share in pairs]
     if asked.kind == "score":
         rows = [{"value": i, **row} for i, row in enumerate(rows)]
-    return described | _decided(asked, found) | {"probabilities": rows} | beside(answer)
+    return described | _decided(asked, found) | {"probabilities": rows} | adapting.beside(answer)
 
 
 def choice_confidence(probabilities: Sequence[float]) -> float:

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
@@ -23,6 +23,7 @@ from mqan_serving.service.models import Models
 
 Written = dict[str, Any] | Response
 Run = Callable[[bytes, Models, RequestLog], Awaitable[Written]]  # with the body of a request
+Respond = Callable[..., Awaitable[Response]]  # runs this for a request whose body has one of some media types
 
 # By path: a request and what mqan-default answered to it, shortened.
 EXAMPLES: Final[Mapping[str, Any]] = json.loads(Path(__file__).with_name("examples.json").read_text(encoding="utf-8"))
@@ -35,13 +36,6 @@ CODES_OF_MODELS: Final = (
     *("unauthenticated", "rate_limited", "metadata_too_large"),
     *("unknown_host", "unavailable", "internal"),
 )
-
-
-class Respond(Protocol):
-    """Runs what answers a request, and responds to whatever goes wrong."""
-
-    async def __call__(self, request: Request, run: Run, media_types: Sequence[str] = JSON_ONLY) -> Response:
-        """Respond to a request whose body has one of these media types; an empty one: it need not say."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,18 +24,8 @@ from mqan_core.ask.options import MOST_ALTERNATIVES, MOST_CHOICES, Options
 from mqan_serving.contract.calls import MOST_TEXTS
 from mqan_serving.contract.model import Model
 from mqan_serving.contract.questions import AdapterField, Question
-from mqan_serving.formats.adapting import (
-    NO_LABELS,
-    OR_ADAPTER,
-    Adaptable,
-    Asked,
-    Part,
-    beside,
-    read,
-    refuse,
-    shares,
-    sized,
-)
+from mqan_serving.formats import adapting
+from mqan_serving.formats.adapting import NO_LABELS, OR_ADAPTER, Adaptable, Asked, Part, refuse, sized
 
 MOST_ANSWERS: Final = 1 + MOST_ALTERNATIVES
 Found = dict[str, Any] | list[dict[str, Any]]
@@ -81,7 +71,7 @@ class LikeliestQuotation(Question):
 
 
 def parse_quotation(document: Any, model: Model) -> list[Asked]:
-    request = read(_QuotationRequest, document)
+    request = adapting.read(_QuotationRequest, document)
     parameters = request.parameters or _QuotationParameters()
     longest = model.limits.max_answer_tokens
     length = parameters.max_answer_len or min(_USUAL_LENGTH, longest)
@@ -141,7 +131,7 @@ class _LabelRequest(Part):
 
 
 def parse_labels(document: Any, _: Model) -> list[Asked]:
-    request = read(_LabelRequest, document)
+    request = adapting.read(_LabelRequest, document)
     parameters, template = request.parameters, request.parameters.hypothesis_template
     choices: Any = parameters.candidate_labels
     several = bool(parameters.multi_label)
@@ -185,8 +175,8 @@ def question_of(template: str) -> str:
 def respond_labels(asked: Sequence[Asked], answers: Sequence[Answer], model: str) -> Found:
     found = []
     for one, answer in zip(asked, answers, strict=True):
-        pairs = zip([choice.label for choice in answer.choices], shares(answer), strict=True)
+        pairs = zip([choice.label for choice in answer.choices], adapting.shares(answer), strict=True)
         ranked = sorted(pairs, key=lambda pair: -pair[1])
         scores = {"labels": [label for label, _ in ranked], "scores": [score for _, score in ranked]}
-        found.append({"sequence": one.question.context, **scores, **beside(answer)})
+        found.append({"sequence": one.question.context, **scores, **adapting.beside(answer)})
     return found if len(asked[0].place) > 1 else found[0]

@@ -13,16 +13,8 @@ from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Final, Literal
 
-from prometheus_client import (
-    CONTENT_TYPE_LATEST,
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    disable_created_metrics,
-    generate_latest,
-    values,
-)
+import prometheus_client
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest, values
 from prometheus_client.metrics_core import Metric
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 from prometheus_client.values import MultiProcessValue
@@ -67,7 +59,7 @@ class Metrics(Meter):
         if self._folder is not None:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             values.ValueClass = MultiProcessValue()  # type: ignore[no-untyped-call]
-        disable_created_metrics()  # type: ignore[no-untyped-call]
+        prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
         self._registry = registry = CollectorRegistry()
 
         def counter(name: str, help_text: str, *labels: str) -> Counter:

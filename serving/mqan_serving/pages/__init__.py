@@ -2,10 +2,16 @@
 
 import base64
 import hashlib
+import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # it is loaded for the first page
+    from jinja2 import Template
 
 _PLAYGROUND = Path(__file__).with_name("playground.html")
 
@@ -35,6 +41,19 @@ def load_playground(grpc_port: int, links: Sequence[str] = (), *, makes_adapters
     html = _PLAYGROUND.read_text(encoding="utf-8").replace("<!-- links -->", shown)
     html = html.replace('name="makes-adapters" content=""', f'name="makes-adapters" content="{makes_adapters or ""}"')
     return Page.of(html.replace('name="grpc-port" content="9000"', f'name="grpc-port" content="{grpc_port}"'))
+
+
+def template_of(package: str, name: str) -> "Template":
+    """Return a template of the folder ``pages`` of a package."""
+    from jinja2 import Environment, PackageLoader
+    from markupsafe import Markup
+
+    loader = PackageLoader(package, "pages")
+    environment = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    code = re.compile(r"`([^`]+)`")
+    environment.filters["prose"] = lambda text: Markup(code.sub(r"<code>\1</code>", escape(str(text))))  # noqa: S704
+    environment.filters["json"] = json.dumps
+    return environment.get_template(name)
 
 
 def _hash_of(html: str, tag: str) -> str:

@@ -25,8 +25,7 @@ from mqan_serving.keys import ApiKeys
 from mqan_serving.observability.logs import set_up_logs
 from mqan_serving.observability.metrics import FOLDER_VARIABLE, Metrics
 from mqan_serving.ray_serve.environment import ReplicaSettings, for_replicas
-from mqan_serving.ray_serve.haproxy import stop_listening
-from mqan_serving.ray_serve.loopback import restrict_replica
+from mqan_serving.ray_serve.loopback import restrict_replica, stop_listening
 from mqan_serving.rest.routes import create_rest_app, export_metrics
 from mqan_serving.rpc.bounds import bound_servers_of_ray, max_calls
 from mqan_serving.rpc.guard import RpcGuard

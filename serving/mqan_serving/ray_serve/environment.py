@@ -17,8 +17,7 @@ from typing import Final, NewType
 from mqan_serving.checks import bind, check_keys
 from mqan_serving.contract.errors import SettingsError
 from mqan_serving.observability.logs import log
-from mqan_serving.ray_serve.haproxy import ADMIN_SOCKET
-from mqan_serving.ray_serve.loopback import loopback_environment
+from mqan_serving.ray_serve.loopback import ADMIN_SOCKET, loopback_environment
 from mqan_serving.service.catalog import absolute, bundles_folder
 from mqan_serving.settings import Settings
 

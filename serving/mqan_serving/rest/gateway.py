@@ -1,13 +1,16 @@
 """The gate of HTTP: an id for every request, the host it names, the API key, refusals that need no body, bounds on
-how a body comes, the last resort for faults.
+how a body comes, the last resort for faults; and answers as server-sent events.
 """
 
 import asyncio
 import ipaddress
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
+from fastapi.responses import StreamingResponse
+from pydantic_core import to_json
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.routing import BaseRoute, Route
@@ -16,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from mqan_serving.contract.errors import Failure, ServingError, describe, refuse
 from mqan_serving.formats.foreign import body_of
 from mqan_serving.keys import ApiKeys
-from mqan_serving.observability.logs import MODEL, RequestLog, choose_request_id
+from mqan_serving.observability.logs import MODEL, RequestLog, Told, choose_request_id
 from mqan_serving.observability.metrics import CANCELLED, METHODS, OK, Metrics
 from mqan_serving.rest.compression import ENCODING, Decompressed
 from mqan_serving.service.validation import check_metadata
@@ -28,6 +31,10 @@ _OPEN_PATHS = frozenset({"/", "/docs", "/openapi.json"})  # say nothing that is 
 METRICS_PATH = "/metrics"
 ADMIN = "/admin/"
 _HELD_BODIES = 64  # incomplete bodies of the largest size that are held at once
+
+MEDIA_TYPE: Final = "text/event-stream"
+# What lies between server and client is to hand each event on as it comes; the second is nginx's.
+_HEADERS: Final = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 
 
 def failure_response(failure: Failure, log: RequestLog, headers: Mapping[str, str] | None = None) -> JSONResponse:
@@ -216,3 +223,39 @@ class _Body:
     def forget(self) -> None:
         self._gateway.num_held_bytes -= self._num_bytes
         self._num_bytes = 0
+
+
+class EventStream(StreamingResponse):
+    """An answer as server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html).
+
+    ``word`` comes for each word, ``answer`` at the end with the document of the plain call, ``error`` in its place with
+    that of an error. What fails before the first word, or the answer, is told by a status.
+    """
+
+    def __init__(self, first: Told, rest: AsyncGenerator[Told, None], log: RequestLog) -> None:
+        self._rest = rest
+        self._log = log
+        log.is_streaming = True
+        super().__init__(self._write(first), headers=_HEADERS, media_type=MEDIA_TYPE)
+
+    async def stream_response(self, send: Send) -> None:
+        """Send all events; when the caller goes away, which cancels this, the decoding ends at once."""
+        try:
+            async with aclosing(self._rest):
+                await super().stream_response(send)
+        finally:
+            self._log.log_cancelled()  # does nothing after the last event
+
+    async def _write(self, first: Told) -> AsyncIterator[str]:
+        try:
+            yield _event(*first)
+            async for name, document in self._rest:
+                yield _event(name, document)
+        except Exception as error:
+            self._log.log_failure(error)
+            self._log.count()
+            yield _event("error", failure_body(describe(error), self._log))
+
+
+def _event(name: str, document: dict[str, Any]) -> str:
+    return f"event: {name}\ndata: {to_json(document).decode()}\n\n"

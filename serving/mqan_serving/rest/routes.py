@@ -39,8 +39,7 @@ from mqan_serving.records.documents import (
 from mqan_serving.records.filling import fill_records, parse_records
 from mqan_serving.rest.adapting import make_adapter
 from mqan_serving.rest.admin import add_admin_routes
-from mqan_serving.rest.events import MEDIA_TYPE, EventStream
-from mqan_serving.rest.gateway import METRICS_PATH, Gateway, failure_response, meant_path
+from mqan_serving.rest.gateway import MEDIA_TYPE, METRICS_PATH, EventStream, Gateway, failure_response, meant_path
 from mqan_serving.rest.http_server import HttpServer, listen
 from mqan_serving.service.many import answers_document
 from mqan_serving.service.models import Models

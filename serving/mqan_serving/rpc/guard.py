@@ -10,7 +10,7 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from functools import wraps
 from inspect import isasyncgenfunction
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import grpc
 from google.protobuf.message import DecodeError, Message
@@ -31,18 +31,7 @@ _DEADLINE_SLACK_S = 0.05  # the caller's clock started earlier, so that its canc
 MessageT = TypeVar("MessageT", bound=Message)
 
 
-class Context(Protocol):
-    """The context of a call, as gRPC and Ray Serve both have it."""
-
-    def invocation_metadata(self) -> Any: ...
-
-    def set_code(self, code: grpc.StatusCode) -> None: ...
-
-    def set_details(self, details: str) -> None: ...
-
-    def set_trailing_metadata(self, trailing_metadata: Any) -> None: ...
-
-    def trailing_metadata(self) -> Any: ...
+Context = Any  # of a call, as gRPC and Ray Serve both have it
 
 
 @dataclass(frozen=True, slots=True)

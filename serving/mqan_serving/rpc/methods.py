@@ -4,14 +4,16 @@ The methods take and return what a plain ``grpc.aio`` server and Ray Serve both 
 context on which the status is set.
 """
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from functools import partial
 from operator import methodcaller
-from typing import Any
+from typing import Any, Final
 
 import grpc
+from google.protobuf import descriptor_pb2, descriptor_pool, text_format
 from grpc_health.v1 import health_pb2
+from grpc_reflection.v1alpha import reflection, reflection_pb2, reflection_pb2_grpc
 
 from mqan.v1 import answer_pb2
 from mqan_serving.contract.calls import texts_of
@@ -30,6 +32,9 @@ SERVICE_NAME = "mqan.v1.QuestionAnswering"
 HEALTH_SERVICE_NAME = "grpc.health.v1.Health"
 SERVICE_NAMES = (SERVICE_NAME, HEALTH_SERVICE_NAME)
 _STREAMED = ("AnswerStream",)  # methods with several responses
+
+_REFLECTION, _FILE = "grpc.reflection.v1", "grpc/reflection/v1/reflection.proto"
+V1: Final = f"{_REFLECTION}.ServerReflection"
 
 
 class QuestionAnsweringMethods:
@@ -146,3 +151,29 @@ def _read_question(message: bytes, context: Context, models: Models, log: Reques
     question = messages.question_of_message(parse_message(answer_pb2.AnswerRequest, message), remaining_s_of(context))
     log.note_question(question)
     return question
+
+
+def add_reflection(services: Sequence[str], server: grpc.aio.Server) -> None:
+    """Let tools list the services of a server by v1alpha, which the library has, and v1, of the same messages."""
+    _describe_v1()
+    servicer = reflection.aio.ReflectionServicer((*services, reflection.SERVICE_NAME, V1))
+    reflection_pb2_grpc.add_ServerReflectionServicer_to_server(servicer, server)
+    method = grpc.stream_stream_rpc_method_handler(
+        servicer.ServerReflectionInfo,
+        request_deserializer=reflection_pb2.ServerReflectionRequest.FromString,
+        response_serializer=reflection_pb2.ServerReflectionResponse.SerializeToString,
+    )
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(V1, {"ServerReflectionInfo": method}),))
+
+
+def _describe_v1() -> None:
+    pool = descriptor_pool.Default()
+    try:
+        pool.FindFileContainingSymbol(V1)
+    except KeyError:
+        file = descriptor_pb2.FileDescriptorProto()
+        reflection_pb2.DESCRIPTOR.CopyToProto(file)
+        text = text_format.MessageToString(file).replace(reflection_pb2.DESCRIPTOR.package, _REFLECTION)
+        file = text_format.Parse(text, descriptor_pb2.FileDescriptorProto())
+        file.name = _FILE
+        pool.AddSerializedFile(file.SerializeToString())
