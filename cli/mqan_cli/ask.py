@@ -158,7 +158,6 @@ def converse(text: str, asked: Document, answerer: Answerer, show: Callable[[dic
 
 
 def _command(line: str, text: str) -> str:
-    """Do what a line that is no question says, and return the text to ask about from now on."""
     name, _, rest = line.partition(" ")
     match name, rest.strip():
         case "/text", "":

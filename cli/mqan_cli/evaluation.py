@@ -91,7 +91,6 @@ def _measure(
     cases: Path | None,
     tasks: tuple[list[Task], Mapping[str, str]] | None,
 ) -> Measured:
-    """Run the suite, or of the paper's network its tasks; show tables and progress."""
     out, messages = Console(width=None if Console().is_terminal else 200), Console(stderr=True)
     answerer = measuring.answerer
     out.print(f"{answerer.title}, {answerer.where}", highlight=False)

@@ -69,7 +69,6 @@ def without_answer(document: dict[str, Any]) -> str:
 
 
 def _in_short(state: dict[str, Any]) -> str:
-    """Return a change of state without its places, as JSON."""
     told = {slot: value["value"] for slot, value in state["slots"].items()}
     return json.dumps({"slots": told, "requests": [wanted["slot"] for wanted in state["requests"]]}, ensure_ascii=False)
 

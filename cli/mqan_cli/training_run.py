@@ -62,16 +62,7 @@ def read_start(folder: Path) -> Start:
     return start_from_bundle(folder)
 
 
-def run_on_ray(
-    recipe: Recipe,
-    data: Path,
-    folder: Path,
-    *,
-    num_workers: int,
-    resume: bool,
-    start: Path | None,
-    own: OwnRows | None = None,
-) -> Path:
+def run_on_ray(folder: Path, num_workers: int, **given: Any) -> Path:
     """Train a recipe in workers of a Ray cluster, each with a GPU if the cluster has any; return the last checkpoint.
 
     The cluster is the one that ``RAY_ADDRESS`` or this machine knows, else one on this machine alone. All its machines
@@ -89,10 +80,9 @@ def run_on_ray(
 
     ray.init(ignore_reinit_error=True)
     has_gpus = any(node["Resources"].get("GPU", 0) for node in ray.nodes())  # type: ignore[no-untyped-call]
-    arguments = {"recipe": recipe, "data": data, "folder": folder, "resume": resume, "start": start, "own": own}
     trainer = TorchTrainer(
         _work,
-        train_loop_config={"folder": os.getcwd(), "arguments": arguments},
+        train_loop_config={"folder": os.getcwd(), "arguments": {"folder": folder, **given}},
         torch_config=TorchConfig(timeout_s=WAIT_S),
         scaling_config=ScalingConfig(num_workers=num_workers, use_gpu=has_gpus),
         run_config=RunConfig(name="ray", storage_path=str(folder.resolve())),

@@ -142,11 +142,9 @@ def train(
         config = load_recipe(recipe, changed)
     if skip_missing:
         config = without_missing(config, data)
-    folder, begin = output or Path("runs") / config.name, find_start(start)
-    if ray_workers is None:
-        checkpoint = run_recipe(config, data, folder, resume=resume, start=begin, own=own)
-    else:
-        checkpoint = run_on_ray(config, data, folder, num_workers=ray_workers, resume=resume, start=begin, own=own)
+    given = {"recipe": config, "data": data, "folder": output or Path("runs") / config.name}
+    job: dict[str, Any] = {**given, "resume": resume, "start": find_start(start), "own": own}
+    checkpoint = run_recipe(**job) if ray_workers is None else run_on_ray(num_workers=ray_workers, **job)
     if is_first_process():
         print(checkpoint)
 
@@ -247,18 +245,8 @@ def evaluate(
         return
     from mqan_cli.evaluation import evaluate_model
 
-    evaluate_model(
-        bundle,
-        checkpoint,
-        data,
-        split_names(tasks),
-        limit=limit,
-        cases=cases,
-        precision=precision,
-        threads=threads,
-        output=output,
-        record=record,
-    )
+    how: dict[str, Any] = {"limit": limit, "cases": cases, "precision": precision, "threads": threads}
+    evaluate_model(bundle, checkpoint, data, split_names(tasks), **how, output=output, record=record)
 
 
 def curves(

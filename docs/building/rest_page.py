@@ -6,7 +6,7 @@ from html import unescape
 from pathlib import Path
 from typing import Final
 
-from mqan_serving.pages.reference import render_reference
+from mqan_serving.pages import render_reference
 
 _MAIN: Final = re.compile(r"<main>\n(.*)\n</main>", re.DOTALL)
 _HEADING: Final = re.compile(r'<h2(?: id="(\w+)")?>(.*?)</h2>')
@@ -23,7 +23,7 @@ def rest_page(document: Path) -> str:
     html = render_reference(json.loads(document.read_text())).html
     main = _MAIN.search(html)
     if main is None:
-        raise ValueError("mqan_serving.pages.reference renders no <main>: see docs/building/rest_page.py")
+        raise ValueError("mqan_serving.pages renders no <main>: see docs/building/rest_page.py")
     body = re.sub(r"<h1>.*?</h1>", "# REST reference", _OF_A_SERVER.sub("", main[1]))
     body = _PRE.sub(lambda code: f"\n```\n{unescape(code[1])}\n```\n", body)
     body = re.sub(r"<h3>(.*?)</h3>", r"\n**\1**\n", body)

@@ -175,5 +175,4 @@ def _losses(logits: Floats, gold: Floats, head: AdapterHead) -> Floats:
 
 
 def _said(logits: Floats, head: AdapterHead) -> Floats:
-    """Return which outcomes hold by logits, [rows, outcomes]."""
     return (logits > 0 if head.multiple else logits >= logits.max(axis=1, keepdims=True)).astype(float)

@@ -166,7 +166,6 @@ def _answered(rows: Sequence[Row], plan: Plan, url: str | None, bundle: Path | N
 
 
 def _labels(cell: Any) -> list[str]:
-    """Return the labels in a cell: the entries of a list, or what stands between semicolons."""
     return list(dict.fromkeys(_cells(cell if isinstance(cell, list) else str("" if cell is None else cell).split(";"))))
 
 

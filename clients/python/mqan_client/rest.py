@@ -107,7 +107,6 @@ def _body(request: Document, timeout_s: float) -> bytes:
 
 
 def _read(response: httpx2.Response) -> Document:
-    """Return the document of a response, or raise the error that it is."""
     document = _object(response.content)
     if response.is_success and document is not None:
         return document

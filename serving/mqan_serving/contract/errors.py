@@ -3,7 +3,6 @@
 ServingError      something on the server's side: it is full, draining, too slow, or the resource does not exist
 InputError        (mqan_core) something in the caller's input
 SettingsError     the server cannot start as it is configured; never reaches a caller
-StartError        the server cannot start on this machine; never reaches a caller
 
 Both kinds of error carry a code of the table below. Whatever else escapes is ``internal``: callers get an id, the log
 gets the traceback.
@@ -127,10 +126,6 @@ def shown_field(name: str, instead: str) -> str:
 
 class SettingsError(MqanError, ValueError):
     """The server cannot start; the message names the setting at fault."""
-
-
-class StartError(MqanError):
-    """The server cannot start on this machine; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)

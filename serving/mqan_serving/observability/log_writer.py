@@ -66,7 +66,6 @@ def _line_of_dropped(num_lines: int) -> str:
 
 
 def _write(line: str) -> bool:
-    """Write a line to standard error, whatever that is by now; return whether all of it is written."""
     stream, text = sys.stderr, f"{line}\n"
     try:
         descriptor = stream.fileno()

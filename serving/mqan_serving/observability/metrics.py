@@ -223,7 +223,6 @@ def _is_whole(path: Path) -> bool:
 
 
 def _forget_ended_processes(folder: Path) -> None:
-    """Remove the gauges of processes that have ended."""
     for process in {int(path.stem.rpartition("_")[2]) for path in folder.glob("gauge_live*_[0-9]*.db")}:
         try:
             os.kill(process, 0)

@@ -19,8 +19,8 @@ from ray import serve
 from ray.serve.config import BackpressureConfig
 from ray.serve.schema import LoggingConfig
 
-from mqan_core.errors import EngineFailedError
-from mqan_serving.contract.errors import ServingError, SettingsError, StartError
+from mqan_core.errors import EngineFailedError, MqanError
+from mqan_serving.contract.errors import ServingError, SettingsError
 from mqan_serving.keys import ApiKeys
 from mqan_serving.observability.logs import set_up_logs
 from mqan_serving.observability.metrics import FOLDER_VARIABLE, Metrics
@@ -105,7 +105,7 @@ def start_ray(
     ``once_connected`` is called with the folder of Ray's files when Ray has put signal handlers of its own in place.
 
     Raises:
-        StartError: Ray or the application does not start.
+        MqanError: Ray or the application does not start.
     """
     logging.getLogger("ray.serve").setLevel(logging.WARNING)
     try:
@@ -115,7 +115,7 @@ def start_ray(
         _check_gpus(settings)
         _run_app(settings, metrics_folder)
     except Exception as error:
-        raise StartError(f"Ray Serve does not start: {error}") from error
+        raise MqanError(f"Ray Serve does not start: {error}") from error
 
 
 def _init_ray(settings: Settings, object_store_bytes: int) -> None:

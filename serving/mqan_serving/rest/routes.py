@@ -27,8 +27,7 @@ from mqan_serving.formats.open_inference import add_inference_routes
 from mqan_serving.keys import ApiKeys
 from mqan_serving.observability.logs import MODEL, RequestLog, answer_and_log, answer_one, stream_and_log, using
 from mqan_serving.observability.metrics import CONTENT_TYPE, Metrics
-from mqan_serving.pages import Page, load_playground
-from mqan_serving.pages.reference import render_reference
+from mqan_serving.pages import Page, load_playground, render_reference
 from mqan_serving.records.documents import (
     RECORD_RESPONSES,
     RECORD_SCHEMA,
