@@ -14,6 +14,7 @@ from mqan_cli.answering import Answerer, BundleOption, Provider, ServerOption, f
 from mqan_cli.asked import KINDS, Document, read_choices
 from mqan_cli.errors import CommandError
 from mqan_cli.files import paste, read_file, read_text, write_text
+from mqan_cli.sections import option
 from mqan_cli.show import html_page, show, show_json, show_record
 from mqan_core.errors import InputError
 
@@ -35,31 +36,24 @@ def ask(
             show_default=False,
         ),
     ] = None,
-    text: Annotated[str | None, typer.Option("--text", "-t", help="The text itself.")] = None,
-    file: Annotated[
-        str | None,
-        typer.Option(
-            "--file", "-f", metavar="FILE", help="File with the text. Without --text, too, standard input is read."
-        ),
-    ] = None,
-    context: Annotated[str | None, typer.Option(metavar="FILE", hidden=True, help="Another name of --file.")] = None,
+    text: str | None = option("The text itself.", "--text", "-t"),
+    file: str | None = option(
+        "File with the text. Without --text, too, standard input is read.", "--file", "-f", metavar="FILE"
+    ),
+    context: str | None = option("Another name of --file.", metavar="FILE", hidden=True),
     server: ServerOption = None,
     bundle: BundleOption = None,
-    provider: Annotated[Provider, typer.Option(help="What this process runs it on.")] = "auto",
-    max_answer_tokens: Annotated[int | None, typer.Option(min=1, help="Maximum number of tokens.")] = None,
-    record: Annotated[
-        str | None,
-        typer.Option(metavar="SCHEMA", help="Fill a record: a file with a JSON Schema, or MODULE:CLASS. Prints JSON."),
-    ] = None,
-    parse: Annotated[asked.Parse | None, typer.Option(help="Parse the answer as SQL or as a dialogue state.")] = None,
-    html: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write the answer, and what each step looked at, as one HTML page."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print whole answers as JSON; several as a list.")] = False,
-    fail: Annotated[
-        bool, typer.Option("--fail", help="End with status 3 where the text does not answer one of the questions.")
-    ] = False,
+    provider: Provider = option("What this process runs it on.", default="auto"),
+    max_answer_tokens: int | None = option("Maximum number of tokens.", min=1),
+    record: str | None = option(
+        "Fill a record: a file with a JSON Schema, or MODULE:CLASS. Prints JSON.", metavar="SCHEMA"
+    ),
+    parse: asked.Parse | None = option("Parse the answer as SQL or as a dialogue state."),
+    html: Path | None = option("Write the answer, and what each step looked at, as one HTML page.", metavar="FILE"),
+    as_json: bool = option("Print whole answers as JSON; several as a list.", "--json", default=False),
+    fail: bool = option(
+        "End with status 3 where the text does not answer one of the questions.", "--fail", default=False
+    ),
     **given: Any,
 ) -> None:
     """Ask about a text; the words of the answer are coloured by their source.

@@ -20,7 +20,7 @@ from mqan_cli.files import exposing_tree
 from mqan_cli.labelled.adapting import adapt
 from mqan_cli.mcp.command import mcp
 from mqan_cli.models import models_app
-from mqan_cli.sections import SECTION_OF, SectionedGroup
+from mqan_cli.sections import SECTION_OF, SectionedGroup, option
 from mqan_cli.show import escape_unknown_characters
 from mqan_core import __version__
 
@@ -36,9 +36,7 @@ app.add_typer(data_app, name="data", rich_help_panel=SECTION_OF["data"])
 app.add_typer(models_app, name="models", rich_help_panel=SECTION_OF["models"])
 
 
-_Config = Annotated[
-    Path | None, typer.Option(dir_okay=False, help="TOML file of settings, by their names without MQAN_.")
-]
+_CONFIG = option("TOML file of settings, by their names without MQAN_.", dir_okay=False)
 
 
 def _verb(name: str, kind: type[TyperCommand] | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -64,9 +62,9 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def _main(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the versions and exit.")
-    ] = False,
+    version: bool = option(
+        "Show the versions and exit.", "--version", default=False, callback=_show_version, is_eager=True
+    ),
 ) -> None:
     escape_unknown_characters()
 
@@ -74,11 +72,11 @@ def _main(
 @_verb("serve")
 def serve(
     bundle: BundleOption = None,
-    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
-    http_port: Annotated[int | None, typer.Option(help="Port for REST.")] = None,
-    grpc_port: Annotated[int | None, typer.Option(help="Port for gRPC.")] = None,
-    ray: Annotated[bool, typer.Option("--ray/--local", help="Serve on Ray Serve, or in this one process.")] = False,
-    config: _Config = None,
+    host: str | None = option("Address to listen on."),
+    http_port: int | None = option("Port for REST."),
+    grpc_port: int | None = option("Port for gRPC."),
+    ray: bool = option("Serve on Ray Serve, or in this one process.", "--ray/--local", default=False),
+    config: Path | None = _CONFIG,
 ) -> None:
     """Serve a bundle over REST and gRPC, in one process; --ray, with the extra `serve`, starts several on Ray Serve.
 
@@ -98,7 +96,7 @@ def serve(
 
 
 @_verb("settings")
-def settings(config: _Config = None) -> None:
+def settings(config: Path | None = _CONFIG) -> None:
     """Print each setting of a server, its value and where it has that from."""
     from mqan_serving.settings import load_settings, origins
 
@@ -114,10 +112,8 @@ def key(
     file: Annotated[
         Path, typer.Option(envvar="MQAN_API_KEY_FILE", dir_okay=False, help="File of keys; created if there is none.")
     ],
-    rate: Annotated[
-        str | None, typer.Option(metavar="N/M", help="Requests a second, and how many at once after a pause.")
-    ] = None,
-    quota: Annotated[int | None, typer.Option(metavar="N", help="Requests a day, in UTC.")] = None,
+    rate: str | None = option("Requests a second, and how many at once after a pause.", metavar="N/M"),
+    quota: int | None = option("Requests a day, in UTC.", metavar="N"),
 ) -> None:
     """Make an API key, print it once, and append its hash to the file; a running server accepts it at once.
 
@@ -141,7 +137,7 @@ def key(
 @_verb("verify")
 def verify(
     bundle: Annotated[Path, typer.Argument(help="Folder of the bundle.")],
-    provider: Annotated[Provider, typer.Option(help="What to run it on.")] = "auto",
+    provider: Provider = option("What to run it on.", default="auto"),
 ) -> None:
     """Check a bundle: the hash of every file, and that it runs; print what it runs on."""
     from mqan_cli.local import open_engine
@@ -162,13 +158,13 @@ def get_data(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="NAME", help="Datasets or tasks, such as squad; or all.")
     ] = None,
-    data: Annotated[Path, typer.Option(help="Folder to put them in; each has a folder there.")] = Path("data"),
-    recipe: Annotated[Path | None, typer.Option(exists=True, help="Get all that this recipe trains on.")] = None,
+    data: Path = option("Folder to put them in; each has a folder there.", default=Path("data")),
+    recipe: Path | None = option("Get all that this recipe trains on.", exists=True),
     *,
-    show: Annotated[bool, typer.Option("--list", help="Only say where each is from.")] = False,
-    allow_unverified: Annotated[
-        bool, typer.Option("--allow-unverified", help="Also download files without a known checksum.")
-    ] = False,
+    show: bool = option("Only say where each is from.", "--list", default=False),
+    allow_unverified: bool = option(
+        "Also download files without a known checksum.", "--allow-unverified", default=False
+    ),
 ) -> None:
     """Download the official files of datasets, verified by their checksums; say where to get the others.
 
@@ -186,10 +182,8 @@ def get_data(
 @data_app.command("check", cls=training_verbs.ResearchCommand)
 def check_data(
     data: training_verbs.Data = Path("data"),
-    tasks: Annotated[
-        list[str] | None, typer.Option(metavar="NAME,...", help="Tasks; by default all whose files are there.")
-    ] = None,
-    output: Annotated[Path | None, typer.Option(dir_okay=False, help="JSON file for all results.")] = None,
+    tasks: list[str] | None = option("Tasks; by default all whose files are there.", metavar="NAME,..."),
+    output: Path | None = option("JSON file for all results.", dir_okay=False),
 ) -> None:
     """Count the examples of every split, and check that the reference answers score 100.
 

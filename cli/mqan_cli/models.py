@@ -8,6 +8,7 @@ from urllib.parse import quote
 import typer
 
 from mqan_cli.errors import CommandError
+from mqan_cli.sections import option
 from mqan_client.transport import authorization
 
 models_app = typer.Typer(
@@ -28,7 +29,7 @@ def list_models(server: Server = _DEFAULT) -> None:
 @models_app.command("load")
 def load(
     name: ModelName,
-    folder: Annotated[Path | None, typer.Option(help="Folder of the bundle on the server's machine.")] = None,
+    folder: Path | None = option("Folder of the bundle on the server's machine."),
     server: Server = _DEFAULT,
 ) -> None:
     """Load a model; with a folder, serve that bundle by this name from now on."""
@@ -46,7 +47,7 @@ def unload(name: ModelName, server: Server = _DEFAULT) -> None:
 def alias(
     alias: Annotated[str, typer.Argument(help="stable or canary.")],
     name: Annotated[str | None, typer.Argument(help="Name of the model; none ends the canary.")] = None,
-    share: Annotated[float | None, typer.Option(min=0, max=1, help="Share of the canary, 0 to 1.")] = None,
+    share: float | None = option("Share of the canary, 0 to 1.", min=0, max=1),
     server: Server = _DEFAULT,
 ) -> None:
     """Say which model is stable, or which is the canary and what share of the requests without a name it gets."""

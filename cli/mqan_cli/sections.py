@@ -4,6 +4,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
+import typer
 from typer.core import TyperGroup
 
 from mqan_core.errors import BundleError, MqanError
@@ -15,6 +16,7 @@ VERBS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 SECTION_OF: Final = {name: section for section, names in VERBS.items() for name in names}
 _PLACES: Final = {name: place for place, name in enumerate(SECTION_OF)}
+ROWS: Final = "Rows of your own"  # a section of options
 _EXTRAS = {
     "mcp": "pip install 'mqan[mcp]'",
     "pyarrow": "pip install 'mqan[batch]'",
@@ -22,6 +24,15 @@ _EXTRAS = {
     "ray": "pip install 'mqan[serve]'",
     "yaml": "pip install 'mqan[batch]'",
 }
+
+
+def option(told: str, *names: str, default: Any = None, **more: Any) -> Any:
+    """Return an option of a verb, and what ``--help`` says of it."""
+    return typer.Option(default, *names, help=told, **more)
+
+
+def of_rows(told: str, *names: str, **more: Any) -> Any:
+    return option(told, *names, rich_help_panel=ROWS, **more)
 
 
 class SectionedGroup(TyperGroup):

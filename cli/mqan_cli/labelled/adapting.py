@@ -9,6 +9,7 @@ import typer
 from mqan_cli.answering import BundleOption, find_folder
 from mqan_cli.batch.inputs import Rows, TextOption
 from mqan_cli.errors import CommandError, make_folder
+from mqan_cli.sections import option
 
 if TYPE_CHECKING:
     from mqan_runtime.adapters import Fitted
@@ -19,17 +20,13 @@ def adapt(
     label: Annotated[str, typer.Option(help="Column of the label, or of several with ; between.")],
     name: Annotated[str, typer.Option(help="What the adapter is called: letters, digits and ._-")],
     text: TextOption = None,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", envvar="MQAN_ADAPTERS", file_okay=False, help="Folder of adapters.")
-    ] = Path("adapters"),
-    question: Annotated[str | None, typer.Option("--question", "-q", help="What is asked about each row.")] = None,
-    labels: Annotated[
-        str | None, typer.Option(metavar="LABELS", help="LABEL=WHAT IT COVERS, separated by semicolons.")
-    ] = None,
-    scale: Annotated[
-        str | None, typer.Option(metavar="LEVELS", help="The labels are levels: these, low to high, with commas.")
-    ] = None,
-    none: Annotated[bool, typer.Option("--none", help="An empty cell says that no label is right.")] = False,
+    output: Path = option(
+        "Folder of adapters.", "--output", "-o", default=Path("adapters"), envvar="MQAN_ADAPTERS", file_okay=False
+    ),
+    question: str | None = option("What is asked about each row.", "--question", "-q"),
+    labels: str | None = option("LABEL=WHAT IT COVERS, separated by semicolons.", metavar="LABELS"),
+    scale: str | None = option("The labels are levels: these, low to high, with commas.", metavar="LEVELS"),
+    none: bool = option("An empty cell says that no label is right.", "--none", default=False),
     bundle: BundleOption = None,
 ) -> None:
     """Make an adapter: a small file with which the model answers with your labels, as a few rows have them.

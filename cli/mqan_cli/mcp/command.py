@@ -1,11 +1,12 @@
 """The command ``mqan mcp``: which model answers the tools, and how clients reach them."""
 
 import asyncio
-from typing import Annotated, Literal
+from typing import Literal
 
 import typer
 
 from mqan_cli.answering import BundleOption, ServerOption, find_server
+from mqan_cli.sections import option
 
 Transport = Literal["stdio", "http"]
 
@@ -16,13 +17,11 @@ _PORT = 8001  # beside those of `mqan serve`
 def mcp(
     server: ServerOption = None,
     bundle: BundleOption = None,
-    transport: Annotated[
-        Transport, typer.Option(help="stdio: the client starts this command. http: clients connect to a port.")
-    ] = "stdio",
-    host: Annotated[str | None, typer.Option(help=f"Address to listen on; {_HOST} if not given.")] = None,
-    port: Annotated[
-        int | None, typer.Option(min=1, max=65535, help=f"Port to listen on; {_PORT} if not given.")
-    ] = None,
+    transport: Transport = option(
+        "stdio: the client starts this command. http: clients connect to a port.", default="stdio"
+    ),
+    host: str | None = option(f"Address to listen on; {_HOST} if not given."),
+    port: int | None = option(f"Port to listen on; {_PORT} if not given.", min=1, max=65535),
 ) -> None:
     """Offer the tools answer, decide and extract to language models, over the Model Context Protocol (MCP).
 
