@@ -117,7 +117,6 @@ def open_client(kind: Callable[..., ClientT], url: str) -> ClientT:
 
 
 def explain(error: ClientError, url: str) -> str:
-    """Return why a server did not answer and what to do."""
     if isinstance(error, UnauthenticatedError):
         if os.environ.get(_KEY):
             return f"{error} The one in {_KEY} is not known to {url}."

@@ -76,7 +76,6 @@ class Worker(BundleAnswerer):
         self._fields = () if plan.schema is None else tuple(read_schema(plan.schema))
 
     def answer_rows(self, rows: Sequence[Row]) -> list[str]:
-        """Return the lines of rows for the journal."""
         found: list[dict[str, Answer | str]] = [{} for _ in rows]
         waiting = []
         limit = self.engine.max_answer_tokens

@@ -73,7 +73,6 @@ def _lines(scores: dict[str, Any]) -> Iterator[str]:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield the lines of a table."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = [cell.rjust(w) if i else cell.ljust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))]
@@ -104,5 +103,4 @@ def _told(labels: Sequence[str]) -> str:
 
 
 def share(value: float | None) -> str:
-    """Return a share as it is shown."""
     return "-" if value is None else f"{100 * value:.1f} %"

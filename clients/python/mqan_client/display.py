@@ -33,7 +33,6 @@ def css_of(shape: str, number: int = 1) -> str:
 
 
 def terminal_style_of(shape: str, number: int = 1) -> str:
-    """Return the style of a mark in a terminal, as rich writes it."""
     return f"{_SHAPES[shape]['terminal']} {colour_of(number)}"
 
 

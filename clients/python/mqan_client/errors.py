@@ -20,8 +20,7 @@ class ClientError(Exception):
         self.request_id = request_id
 
     def __reduce__(self) -> tuple[Any, ...]:
-        made_again = partial(type(self), self.message, code=self.code, request_id=self.request_id)
-        return made_again, (), self.__dict__
+        return partial(type(self), self.message, code=self.code, request_id=self.request_id), (), self.__dict__
 
 
 class InvalidRequestError(ClientError, ValueError):

@@ -93,8 +93,7 @@ def _failures_told() -> Iterator[None]:
     except httpx2.TransportError as error:
         raise errors.UnavailableError(f"The server cannot be reached: {error}.") from None
     except httpx2.HTTPError as error:
-        message = f"The server's response cannot be read: {error}."
-        raise errors.ServerError(message, code="unknown_response") from None
+        raise errors.ServerError(f"The server's response cannot be read: {error}.", code="unknown_response") from None
     except errors.ClientError:  # before TimeoutError, which what the server calls too late is, too
         raise
     except TimeoutError:

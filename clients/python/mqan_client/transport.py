@@ -30,7 +30,6 @@ class Retries:
     factor: float = 2.0  # growth of the longest wait from attempt to attempt
 
     def longest_wait_s(self, num_attempts: int) -> float:
-        """Return the longest wait after so many attempts."""
         try:
             return min(self.initial_s * self.factor ** (num_attempts - 1), self.max_s)
         except OverflowError:  # after more than 1,000 attempts

@@ -118,8 +118,7 @@ def check_timeout_ms(value: object) -> int | None:
 def check_shared(number: int, most: int, field: str, what: str) -> None:
     """Refuse a call with too many characters to read: a body has once what many questions share."""
     if number > most:
-        message = f"{what} have {number} characters; at most {most} are accepted."
-        raise refuse("request_too_large", field, message)
+        raise refuse("request_too_large", field, f"{what} have {number} characters; at most {most} are accepted.")
 
 
 def check_texts(texts: Sequence[AskedText]) -> None:
@@ -162,8 +161,7 @@ def check_names(row: Mapping[str, Any], known: Set[str], where: str = "") -> Non
         if name not in known:
             shown = shown_field(name, "")
             what = f"The field {where}{shown}" if shown else f"A field of {where.rstrip('.') or 'the body'}"
-            message = f"{what} is unknown; {', '.join(sorted(known))} are known."
-            raise refuse("unknown_field", "body", message)
+            raise refuse("unknown_field", "body", f"{what} is unknown; {', '.join(sorted(known))} are known.")
 
 
 def string_of(description: str, example: str) -> dict[str, Any]:

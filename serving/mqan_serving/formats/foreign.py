@@ -106,8 +106,7 @@ def _answering(spoken: Format, respond: Respond) -> Callable[[Request], Awaitabl
                 rows = await models.aside(len(body), lambda: spoken.parse(document, service.model))
                 number = sum(len(label) for row in rows for label in row.question.labels)
                 check_shared(number, service.limits.max_request_bytes, "body", "The labels of all texts together")
-                texts = asked_texts([row.question for row in rows])
-                outcomes = await answer_and_log(service, log, texts)
+                outcomes = await answer_and_log(service, log, asked_texts([row.question for row in rows]))
                 found = answers_of(chain.from_iterable(outcomes), rows)
                 return await models.aside(
                     len(body), lambda: json_response(spoken.respond(rows, found, service.model.name))

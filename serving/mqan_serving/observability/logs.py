@@ -117,7 +117,6 @@ class RequestLog:
         self._values |= {"model": lease.model.name, "model_hash": lease.model.sha256[:16]}
 
     def note_question(self, question: Question) -> None:
-        """Note what was asked: lengths and a hash."""
         text = f"{question.context}\0{question.question}".encode("utf-8", "surrogatepass")
         self._values["context_chars"] = len(question.context)
         self._values["question_chars"] = len(question.question)
@@ -194,8 +193,7 @@ class RequestLog:
             if self._answers and self.code == OK:
                 for answer, timeline in self._answers:
                     self._metrics.count_answer(answer, timeline, None if self.model is None else self.model.name)
-                num_tokens = sum(len(answer.tokens) for answer, _ in self._answers)
-                self._log("answered", answer_tokens=num_tokens)
+                self._log("answered", answer_tokens=sum(len(answer.tokens) for answer, _ in self._answers))
             elif "unanswered" in self._values and not self._is_told:
                 self._log("refused", code=self.code)
 
@@ -225,7 +223,6 @@ async def using(
 
 
 async def answer_one(models: Models, question: Question, log: RequestLog) -> dict[str, Any]:
-    """Return the document of an answer, by the model that the question is for."""
     async with using(models, question.model, log, question.timeout_ms) as service:
         answer = await service.answer(question, log.timeline)
         log.note_answer(answer)

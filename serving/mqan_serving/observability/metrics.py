@@ -126,7 +126,6 @@ class Metrics(Meter):
         self._max_in_flight.set(sum(self._served.values()))
 
     def forget(self, model: Model) -> None:
-        """Set what is served no more."""
         self._served.pop((model.sha256, model.name), None)
         if self._served:
             self._model.labels(model.name, model.version, model.sha256, model.provider).set(0)

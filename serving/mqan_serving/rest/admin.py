@@ -27,15 +27,12 @@ class _Alias(BaseModel):
 
 
 def add_admin_routes(app: FastAPI, get_models: Callable[[], Models]) -> None:
-    """Add the routes; each tells what is served then."""
-
     async def change(make: Callable[[Changes], Changes]) -> dict[str, Any]:
         models = get_models()
         try:
             await models.change(make)
         except SettingsError as error:
-            hint = "`mqan models list` shows what is served."
-            raise refuse("invalid_input", "body", str(error), hint) from None
+            raise refuse("invalid_input", "body", str(error), "`mqan models list` shows what is served.") from None
         return _document(models)
 
     async def set_to(**values: Any) -> dict[str, Any]:

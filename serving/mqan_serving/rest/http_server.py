@@ -80,8 +80,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is not HTTP; the parser cannot go on after it."""
-        hint = "Send HTTP/1.1 requests."
-        self._end(refuse("malformed_request", "request", "The request is not HTTP/1.1.", hint))
+        self._end(refuse("malformed_request", "request", "The request is not HTTP/1.1.", "Send HTTP/1.1 requests."))
 
     def on_message_begin(self) -> None:
         super().on_message_begin()

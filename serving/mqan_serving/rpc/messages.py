@@ -60,8 +60,7 @@ def _fields_of(message: Message) -> dict[str, Any]:
         fields[field.name] = values if field.is_repeated else values[0]
     if "adapter" in fields:
         if "choices" in fields:
-            problem = "adapter has labels of its own, and there are choices."
-            raise refuse("incompatible_options", "choices", problem)
+            raise refuse("incompatible_options", "choices", "adapter has labels of its own, and there are choices.")
         fields["choices"] = {"adapter": fields.pop("adapter")}
     return fields
 

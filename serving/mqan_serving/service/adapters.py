@@ -35,8 +35,7 @@ class Adapters:
         found = self._look(name)
         if found is None:
             known = ", ".join(self._names()) or "none"
-            message = f"There is no adapter {name[:64]!r} here; there are: {known}."
-            raise refuse("unknown_adapter", "choices", message)
+            raise refuse("unknown_adapter", "choices", f"There is no adapter {name[:64]!r} here; there are: {known}.")
         if isinstance(found, AdapterError):
             raise refuse("unusable_adapter", "choices", f"{found}.")
         return found

@@ -240,8 +240,7 @@ class Service:
 
     def check_open(self) -> None:
         if not self.health.is_ready:
-            message = f"The server is {self.health.state}."
-            raise ServingError("unavailable", message, retry_after_s=_RETRY_AFTER_S)
+            raise ServingError("unavailable", f"The server is {self.health.state}.", retry_after_s=_RETRY_AFTER_S)
         self._check_working()
 
     def _check_working(self) -> None:
