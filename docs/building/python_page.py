@@ -13,7 +13,7 @@ _HEAD: Final = """# Python reference
 The public names of the package `mqan_client`. [Python client](../../clients/python/README.md) has examples."""
 _SECTIONS: Final = {
     "Clients": ("client", "async_client", "transport"),
-    "What is asked": ("questions",),
+    "What is asked": ("documents",),
     "Columns of pandas": ("tables",),
     "What comes back": ("results",),
     "Errors": ("errors",),

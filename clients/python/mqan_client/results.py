@@ -306,9 +306,11 @@ class Score(Result):
     value: float  # 0 to 100
 
 
-class Adapter(AdapterVersion):
+class Adapter(Result):
     """An adapter that can be named in a question, and how many rows it was made of."""
 
+    name: str
+    sha256: str
     question: str
     labels: tuple[str, ...]
     multiple: bool
