@@ -3,16 +3,14 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from mqan_core import __version__
 from mqan_core.manifest import Manifest
 
 
-class Document(BaseModel):
+class Document(BaseModel, extra="forbid", frozen=True):
     """A JSON document of the server's: its form, for the API's description."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def described(description: str, *examples: Any, **given: Any) -> Any:

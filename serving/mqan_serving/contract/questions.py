@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
+from pydantic import BaseModel, PrivateAttr, ValidationError
 from pydantic_core import from_json
 
 from mqan_core.answer.adapter import Adapter
@@ -47,27 +47,21 @@ def _optional(description: str, *examples: Any, **given: Any) -> Any:
     return described(description, *examples, default=None, **given)
 
 
-class ChoiceField(BaseModel):
+class ChoiceField(BaseModel, extra="forbid", strict=True, frozen=True):
     """A label to choose from."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     label: str = described("What the answer says when it is chosen.", "billing")
     description: str = described("What the label covers, read with it.", "invoices, payments, refunds", default="")
 
 
-class AdapterField(BaseModel):
+class AdapterField(BaseModel, extra="forbid", strict=True, frozen=True):
     """An adapter that decides between its own labels."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     adapter: str = described("Its name; `GET /v1/model` lists them.", "support-teams")
 
 
-class Question(BaseModel):
+class Question(BaseModel, extra="forbid", strict=True, frozen=True):
     """A question about a context."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     choices: list[str | ChoiceField] | AdapterField | None = _optional(
         f"A closed set of 1 to {MOST_CHOICES} labels to choose from. Their order does not matter. Without "

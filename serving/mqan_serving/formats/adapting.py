@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Annotated, Any, Final, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WrapValidator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, WrapValidator
 from pydantic_core import ErrorDetails, PydanticCustomError, from_json
 
 from mqan_core.answer.types import Answer
@@ -32,10 +32,8 @@ _CODE_OF_PROBLEM: Final = {
 }
 
 
-class Part(BaseModel):
+class Part(BaseModel, strict=True):
     """An object of a document. Fields that it does not know are ignored."""
-
-    model_config = ConfigDict(strict=True)
 
 
 class Adaptable(Part):

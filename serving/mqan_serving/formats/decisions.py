@@ -11,7 +11,7 @@ from functools import partial
 from itertools import chain, count
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from mqan_core.answer.types import Answer
 from mqan_core.ask.options import MOST_CHOICES, MOST_LEVELS, is_yes_no
@@ -47,9 +47,7 @@ _Described = Annotated[
 ]
 
 
-class _Meanings(Part):
-    model_config = ConfigDict(strict=True, extra="forbid")
-
+class _Meanings(Part, extra="forbid"):
     yes: _Described = Field("", alias="true")
     no: _Described = Field("", alias="false")
 

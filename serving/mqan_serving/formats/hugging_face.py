@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Annotated, Any, Final
 
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
 from mqan_core.answer.types import Answer
 from mqan_core.ask.options import MOST_ALTERNATIVES, MOST_CHOICES, Options
@@ -43,10 +43,8 @@ class _Quoted(Part):
     context: str
 
 
-class _QuotationParameters(Part):
+class _QuotationParameters(Part, extra="forbid"):
     """The task's. The last four, which the pipeline needs to read a text in pieces, have no effect."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
 
     handle_impossible_answer: bool | None = None
     max_answer_len: int | None = Field(None, ge=1)
@@ -113,9 +111,7 @@ def _split(labels: Any) -> Any:
     return [label.strip() for label in labels.split(",") if label.strip()] if isinstance(labels, str) else labels
 
 
-class _LabelParameters(Adaptable):
-    model_config = ConfigDict(strict=True, extra="forbid")
-
+class _LabelParameters(Adaptable, extra="forbid"):
     candidate_labels: Annotated[list[str], sized(1, MOST_CHOICES), BeforeValidator(_split), OR_ADAPTER] = NO_LABELS
     hypothesis_template: str | None = None
     multi_label: bool | None = None

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import Body, FastAPI
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from mqan_serving.contract.errors import SettingsError, refuse
 from mqan_serving.rest.gateway import ADMIN
@@ -13,15 +13,11 @@ from mqan_serving.service.catalog import CANARY, STABLE, Changes, Name
 from mqan_serving.service.models import Models
 
 
-class _Load(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class _Load(BaseModel, extra="forbid"):
     folder: Path | None = None  # of the bundle; None: as the settings have it
 
 
-class _Alias(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class _Alias(BaseModel, extra="forbid"):
     model: str
     share: float | None = Field(None, ge=0, le=1)
 
