@@ -28,7 +28,8 @@ from mqan_serving.local import LocalServer
 from mqan_serving.observability.log_writer import WRITER
 from mqan_serving.observability.logs import set_up_logs
 from mqan_serving.observability.metrics import Metrics
-from mqan_serving.records.values import NEAR_CHARS, Kind, read_value
+from mqan_serving.records.quoted import NEAR_CHARS
+from mqan_serving.records.values import Kind, read_value
 from mqan_serving.service.answer_service import Service
 from mqan_serving.service.models import Models
 from mqan_serving.settings import load_settings

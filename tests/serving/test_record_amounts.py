@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mqan_core.bundle import open_bundle
 from mqan_core.text.tokens import read_tokens
-from mqan_serving.records.amounts import NoValueError
+from mqan_serving.records.quoted import NoValueError
 from mqan_serving.records.values import Kind, read_value
 from tests.serving.conftest import read_around
 
@@ -86,7 +86,7 @@ def test_three_digits_behind_a_point_may_be_thousands_or_decimals(kind: Kind, qu
 
 
 _FRACTIONS = [
-    *("{} ½ hours", "{} ½", "{}½", "${} ½", "{} ⅔", "{} and a half", "{} and a half hours", "{}-and-a-half"),
+    *("{} ½ hours", "{} ½", "${} ½", "{} ⅔", "{} and a half", "{} and a half hours", "{}-and-a-half"),
     *("{} & a half", "{} 1/2", "{} and 1/2", "{} and one half", "{} and three quarters", "{} halves", "{} thirds"),
     "{} and 3/4 cups",
 ]
@@ -168,9 +168,9 @@ _CHANGED = [
     *("[5] Millionen EUR", "[5 neue Millionen]", "[€ 5 miljoen]", "[€ 5] miljoen"),
     *("[US$5] millones", "[5 mille euros]", "[5 tusen kr]", "[5 bin lira]", "[5 mill. kr]"),
     *("[EUR Millionen 5]", "EUR Mio [5]", "[five] Millionen", "[¥5]万"),
-    *("[5 млн]", "[10⁻³ mm]", "[10]⁻³ mm", "[10^-3]", "[10**3]", "[5²]", "[10] to the minus 3", "[5] squared"),
+    *("[5 млн]", "[10]⁻³ mm", "[10³]", "[10]^-3", "3 x [10^5]", "[10**3]", "[5²]", "[5] squared"),
     *("[5] times 3", "half of [500 EUR]", "twice [$5]", "double the [5]", "between [5] and 6", "5 to [6]", "[5] or 6"),
-    *("3 × [5]", "[5+]", "[5=]", "[12a]", "[5ドル]"),
+    *("[10] to the minus 3", "3 × [5]", "[5+]", "[5=]", "[12a]", "[5ドル]"),
 ]
 _LEFT = [
     *("[5 apples]", "[5] tickets", "[40 EUR] to Kowalczyk", "paid Kowalczyk [40 EUR]", "two [$40] T-shirts", "[20 Kč]"),
@@ -249,6 +249,15 @@ def test_no_number_is_ever_off_however_it_is_cut(data: st.DataObject) -> None:
         *((Kind.NUMBER, "a charge of [1.6e-19] C", 1.6e-19), (Kind.NUMBER, "[3 x 10^5] cells", 3e5)),
         *((Kind.NUMBER, "a flow of [4 × 10⁻²] l", 0.04), (Kind.INTEGER, "[Two hundred] people", 200)),
         *((Kind.INTEGER, "[Twenty-five] pupils", 25), (Kind.INTEGER, "[a dozen] eggs", 12)),
+        *((Kind.NUMBER, "to [10⁻³ mm]", 0.001), (Kind.NUMBER, "[10^-3].", 0.001), (Kind.INTEGER, "[2^10]", 1024)),
+        *((Kind.NUMBER, "[7 degrees below zero]", -7.0), (Kind.NUMBER, "about [12.5 below zero] there", -12.5)),
+        *((Kind.NUMBER, "[1½ cups] of flour", 1.5), (Kind.NUMBER, "[40 m3] of water", 40.0)),
+        *((Kind.MONEY, "Tip: [50p]", 0.5), (Kind.MONEY, "costs [99¢]", 0.99), (Kind.MONEY, "or [50c] each", 0.5)),
+        *((Kind.INTEGER, "[About five hundred] letters", 500), (Kind.INTEGER, "within [ten days] of it", 10)),
+        *((Kind.MONEY, "[half a million dollars]", 5e5), (Kind.MONEY, "they get [three euros] back", 3.0)),
+        *((Kind.MONEY, "[2,4 Mio. €] im Jahr", 2.4e6), (Kind.INTEGER, "[2 Dutzend] Stühle", 24)),
+        *((Kind.MONEY, "[4 millones de euros]", 4e6), (Kind.MONEY, "zahlt [300 €] Miete", 300.0)),
+        *((Kind.MONEY, "[₹12,34,567]", 1234567.0), (Kind.MONEY, "[Rs. 1,23,45,678.50]", 12345678.5)),
     ],
 )  # fmt: skip
 def test_a_known_word_or_power_after_a_number_multiplies_it(kind: Kind, text: str, value: float, knows: Knows) -> None:
@@ -261,11 +270,13 @@ _AMBIGUOUS: dict[Kind, list[str]] = {
         *("[2 billion d'euros]", "[1.234 million EUR]", "[1,234 Mio EUR]", "[5 million 300 thousand EUR]"),
         *("[5 million] two hundred thousand EUR", "[5 thousand million EUR]", "[5 million] and a half"),
         *("[5 m] of it", "4 to [5 million EUR]", "[4 million to 5 million EUR]", "[5k] steps"),
-        *("3 euros and [85 cents]", "5 dollars [85 cents]", "$3, [85 cents]"),
+        *("3 euros and [85 cents]", "5 dollars [85 cents]", "$3, [85 cents]", "$3 [50c]", "[two] of them"),
+        *("[5 EUR Mio]", "[5 € Millionen]", "[12,34,567 EUR]", "[three] euros and more", "[10^5 EUR]", "[1½ EUR]"),
     ],
     Kind.INTEGER: [
         *("two [hundred] people", "one thousand [two hundred]", "one [hundred and five]", "[two hundred] and five"),
-        *("half [a dozen] eggs", "'[98]", "[1990s]", "in the [90s]"),
+        *("half [a dozen] eggs", "'[98]", "[1990s]", "in the [90s]", "[this one]", "[two or three]", "[1½]"),
+        *("sixty-[two people]", "a hundred and [two people]", "[about two] hundred and five", "[two thirds] of it"),
     ],
     Kind.NUMBER: ["between 4 and [5] km", "[3 x 10^5^2]", "[1,234 x 10^5]", "[2 x 10] m"],
 }

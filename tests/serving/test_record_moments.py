@@ -2,7 +2,7 @@
 
 import pytest
 
-from mqan_serving.records.amounts import NoValueError
+from mqan_serving.records.quoted import NoValueError
 from mqan_serving.records.values import Kind, read_value
 from tests.serving.conftest import read_around
 
@@ -116,6 +116,9 @@ def test_a_year_that_is_no_time_of_24_hours_is_read(quotation: str, iso: str) ->
         *((Kind.DATE, text) for text in ("[24/2/1]", "[3 May 4]", "[5 May 987]", "3-[5 May 2024]", "[5.3.2024].1")),
         *((Kind.DATE, f"{text}[3 May 2024]") for text in ("3 - ", "the day before ", "two weeks after ")),
         *((Kind.TIME, text) for text in ("[3:2]", "[10:5]", "[10:00]:30", "half [10:00]", "shortly before [10:00]")),
+        *((Kind.TIME, f"[{text} 10:00]") for text in ("five minutes to", "half", "from eleven to", "eleven or")),
+        *((Kind.TIME, text) for text in ("[10:00 EST today]", "[28.7. 10:00 to late]", "[room 3, 10:00]", "[0575]")),
+        *((Kind.TIME, text) for text in ("[5542]", "call [0542] 771", "[7:30 last night]", "[1:30 hours late]")),
         *((Kind.TIME, f"{text} [10:00]") for text in ("five minutes to", "a quarter past", "ten to")),
         (Kind.DATE_TIME, "an hour before [3 May 2024, 10:00]"),
     ],
@@ -131,7 +134,27 @@ def test_a_date_or_time_beside_what_makes_it_another_has_no_value(kind: Kind, te
         *((Kind.TIME, "moved to [10:00]", "10:00:00"), (Kind.TIME, "open until [10:00] on Mondays", "10:00:00")),
         *((Kind.TIME, "from [7 a.m.] to 8 p.m.", "07:00:00"), (Kind.DATE, "paid before [3 May 2024].", "2024-05-03")),
         *((Kind.DATE, "[3 May 24]", "2024-05-03"), (Kind.DATE, "[20240503]", "2024-05-03")),
+        *((Kind.TIME, text, "10:20:00") for text in ("[28.7.   10:20]", "[19 Sep 2026, dep. 10:20]")),
+        *((Kind.TIME, "[10:20 by the guard]", "10:20:00"), (Kind.TIME, "[0542 hrs]", "05:42:00")),
+        *((Kind.TIME, "[02:36 last night]", "02:36:00"), (Kind.TIME, "The tide turns at [0542].", "05:42:00")),
     ],
 )
 def test_a_date_or_time_beside_other_words_has_its_value(kind: Kind, text: str, iso: str) -> None:
     assert read_around(kind, text) == iso
+
+
+_TOLD = ["Paid on 19/01/2026.", "From 1/4/2026 to 30/4/2026."]
+
+
+def test_another_date_of_the_text_tells_the_order_of_day_and_month() -> None:
+    for told in _TOLD:
+        assert read_value(Kind.DATE, "05/03/2026", whole=f"{told} Due 05/03/2026").value == "2026-03-05"
+    assert read_value(Kind.DATE, "05/03/2026", whole="Due 05/03/2026, paid 01/19/2026").value == "2026-05-03"
+
+
+@pytest.mark.parametrize(
+    "told", ["4/5/2026", "19-01-2026", "19/01/26", "19/01/2026 or 01/19/2026", "1/19/01/2026", "19/13/2026"]
+)
+def test_dates_that_tell_no_order_leave_it_open(told: str) -> None:
+    with pytest.raises(NoValueError, match="order of day and month"):
+        read_value(Kind.DATE, "05/03/2026", whole=f"{told}, due 05/03/2026")

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from mqan_core.bundle import open_bundle
-from mqan_serving.records.amounts import NoValueError
-from mqan_serving.records.values import NEAR_CHARS, Kind, read_value
+from mqan_serving.records.quoted import NEAR_CHARS, NoValueError
+from mqan_serving.records.values import Kind, read_value
 from mqan_serving.service.answer_service import knows_of
 
 _KINDS = {
@@ -25,7 +25,7 @@ _KINDS = {
     "phone": Kind.PHONE,
     **{kind.value: kind for kind in (Kind.DATE, Kind.NUMBER, Kind.TIME)},
 }
-_MOST_WITHOUT = 36  # of those whose text has a value: signs apart, brackets, powers in words, foreign words beside
+_MOST_WITHOUT = 21  # of those whose text has a value: signs apart, brackets, products, ranges, what stands beside
 
 
 @cache
@@ -52,7 +52,7 @@ def test_values_of_the_right_quotations_are_right_or_none(repository: Path) -> N
         assert context[start:end] == case["quotation"]
         around = context[max(0, start - NEAR_CHARS) : start], context[end : end + NEAR_CHARS]
         try:
-            value = read_value(_KINDS[case["type"]], case["quotation"], *around, knows).value
+            value = read_value(_KINDS[case["type"]], case["quotation"], *around, knows, context).value
         except NoValueError:
             without[case["kind"]] += case["value"] is not None
         else:

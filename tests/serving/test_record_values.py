@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mqan_serving.records.amounts import NoValueError
+from mqan_serving.records.quoted import NoValueError
 from mqan_serving.records.values import Kind, read_value
 
 _HIDDEN = [*map(chr, [0xAD, 0x34F, 0x61C, 0x115F, 0x180E, *range(0x200B, 0x2010), *range(0x202A, 0x202F)])]
@@ -54,8 +54,8 @@ _SEVERAL_DAYS = [
     *("24,25 December 2024", "May 13,14, 2024", "13/05/2024-15", "3‒5 May 2024"),
 ]
 _MULTIPLIED = [
-    *("$2.5B", "$5 M", "$3T", "1.5 tn", "$3MM", "10 M€", "100 K$", "99¢", "99p"),
-    *("50c", "EUR million 5.2", "€ million 5.2", "$m 3.2", "US$ bn 3.1", "USD thousand 5", "Rs crore 5.2", "KEUR 5"),
+    *("$2.5B", "$5 M", "$3T", "1.5 tn", "$3MM", "10 M€", "100 K$", "$5p", "99 p"),
+    *("50C", "EUR million 5.2", "€ million 5.2", "$m 3.2", "US$ bn 3.1", "USD thousand 5", "Rs crore 5.2", "KEUR 5"),
     *("5 TEUR", "3 MUSD", "3 thsd", "$3 tril"),
 ]
 
@@ -81,7 +81,7 @@ _REASONS = [
     (Kind.TIME, "not a date or time", ["25:00"]),
     (Kind.EMAIL, "not one email", ["jane at x.org", "jane@x", "a@x.org, b@y.org"]),
     (Kind.URI, "not one URI", ["www.x.org", "http://["]),
-    (Kind.PHONE, "not one phone number", ["12", "call 555-0199"]),
+    (Kind.PHONE, "not one phone number", ["12", "call 555-0199 or 555-0188", "555-0199 ext. 12"]),
     (Kind.DATE, "several dates, or a range", _SEVERAL_DAYS),
     (Kind.TIME, "several times, or a range", ["10:00-11:00", "09:00 - 17:00", "2 pm-4 pm"]),
     (Kind.DATE_TIME, "a range", ["3 May 2024 10-11"]),
@@ -157,7 +157,7 @@ def test_times(kind: Kind, quotation: str, iso: str) -> None:
         *((Kind.EMAIL, f"{hidden}ja{hidden}ne@x.o{hidden}rg", "jane@x.org") for hidden in _HIDDEN),
         *((Kind.PHONE, f"{hidden}555-{hidden}0199", "555-0199") for hidden in _HIDDEN),
         (Kind.PHONE, "+44 20 7946 0123", "+44 20 7946 0123"),
-        (Kind.PHONE, "(030) 1234/56", "(030) 1234/56"),
+        *((Kind.PHONE, "(030) 1234/56", "(030) 1234/56"), (Kind.PHONE, "Tel.: (030) 1234", "(030) 1234")),
     ],
 )
 def test_addresses(kind: Kind, quotation: str, value: str) -> None:

@@ -151,6 +151,22 @@ def test_a_sign_directly_in_front_belongs_to_the_quotation(text: str, start: int
     assert (before + quotation)[found.start :] == found.text
 
 
+@pytest.mark.parametrize(
+    ("text", "after"),
+    [
+        *(("has [3.5] million people", " million"), ("cost [¥5]万", "万"), ("of [300] Tsd. EUR", " Tsd.")),
+        *(("was [7 degrees] below zero", " below zero"), ("was [12] below zero.", " below zero"), ("[5]", "")),
+        *(("has [5]\nmillion reasons", ""), ("has [5] millionaires", ""), ("the [apples] below zero", "")),
+        *(("has [5 rooms] below zero Street", ""), ("in [May] million", ""), ("was [7], below zero", "")),
+    ],
+)
+def test_a_word_directly_after_a_number_that_changes_it_belongs_to_the_quotation(text: str, after: str) -> None:
+    before, _, rest = text.partition("[")
+    quotation, _, behind = rest.partition("]")
+    place = AnswerSpan(Source.CONTEXT, len(before), len(before) + len(quotation), quotation)
+    assert filling.with_multiple(before + quotation + behind, place).text == quotation + after
+
+
 def quotation_of(context: str, text: str, probability: float) -> Answer:
     start = context.index(text)
     return Answer(text, probability, (), (AnswerSpan(Source.CONTEXT, start, start + len(text), text),), False)

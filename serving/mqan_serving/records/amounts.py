@@ -7,62 +7,23 @@ the words that multiply, of any language, has to be complete: "5 Millionen" is r
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import partial
 from typing import Final
 
 from price_parser._currencies import CURRENCY_CODES
 from price_parser.parser import SAFE_CURRENCY_SYMBOLS, Price
 
-
-class NoValueError(ValueError):
-    """A quotation has no value of the wanted kind; the message says why, to follow "The quotation"."""
-
-
-WIDE_GAP: Final = "\N{EM SPACE}"  # stands for the white space between columns
-Knows = Callable[[str], bool]  # whether a word, in lower case, is one of the text's language
-
-
-@dataclass(frozen=True, slots=True)
-class Quoted:
-    """A quotation with single spaces, and some characters around it, where a line feed ends each line."""
-
-    text: str
-    before: str = "\n"
-    after: str = "\n"
-    knows: Knows = str.isascii
-
-    @property
-    def line_before(self) -> str:
-        return self.before.rpartition("\n")[2]
-
-    @property
-    def line_after(self) -> str:
-        return self.after.partition("\n")[0]
-
-
-any_case = partial(re.compile, flags=re.IGNORECASE)
+from mqan_serving.records.multiples import CURRENCY, GROUPED, NUMBER, SCALE_WORDS, in_digits, without_scale
+from mqan_serving.records.quoted import WIDE_GAP, Knows, NoValueError, Quoted, any_case
 
 _MOST_DIGITS: Final = 15  # that a floating-point number holds exactly
-_NUMBER: Final = re.compile(r"\d+(?:[.,'’]\d+| \d{3}(?!\d))*")
-_GROUPED: Final = re.compile(r"(?!0)\d{1,3}(?:([.,' ])\d{3})(?:\1\d{3})*")  # in thousands
+_INDIAN: Final = re.compile(r"\d{1,2}(?:,\d\d)+,\d{3}(?:\.\d+)?")  # lakhs and crores
+_RUPEES: Final = any_case(r"₹|\b(?:rs\b|inr\b|rupees?\b)")
+_UNIT_POWER: Final = any_case(r"(?<=\d)(\s?(?:[cdkm]?m|ft|in|yd|mi))[23](?!\w)")
 _THREE_DECIMALS: Final = any_case(  # or more; of dollars and pounds in prices of fuel and rates of exchange
     r"(?<![A-Za-z])(?:KWD?|BHD|OMR|JOD|TND|LYD|IQD|KD|BD|JD|LD|DT|dinars?|rials?|BTC|XBT|ETH"
     r"|USD|AUD|CAD|NZD|GBP|dollars?|pounds?)(?![a-z])|[₿$£]"
 )
-_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-NUMBER_WORDS: Final[Mapping[str, int]] = {word: number for number, word in enumerate(_WORDS)}
-_TEENS = ("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen")
-_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
-_SPELLED: Final[Mapping[str, Decimal]] = {
-    **{word: Decimal(number) for number, word in enumerate((*_WORDS, *_TEENS))},
-    **{ten: Decimal(10 * place) for place, ten in enumerate(_TENS, start=2)},
-    **{f"{ten} {one}": Decimal(10 * p + n) for p, ten in enumerate(_TENS, 2) for n, one in enumerate(_WORDS[1:10], 1)},
-}
-_OF_MANY: Final[Mapping[str, Decimal]] = {**_SPELLED, "a": Decimal(1), "half a": Decimal("0.5")}
-_MORE_WORDS: Final = any_case(r"(?:\wty|hundred|thousand|million|point|half)(?:\s+(?:and|an?))?[\s-]*$")
 
 _DASHES: Final = r"\-−‒–‐‑﹣－"
 _DASH: Final = f"[{_DASHES}]"
@@ -83,16 +44,13 @@ _SHARE: Final = any_case(r"[\s-]*(?:%|per\s?cent\b|pct\b)")
 _SHARE_LABEL: Final = re.compile(r"\D*\d+(?:[.,]\d+)?\s?%\s?[:=](?=\s?\D?\D?\D?\s?\d)")  # 19 %: 76.00 EUR
 
 # What is known to leave a number as it is.
-_CURRENCY: Final = "|".join(
-    map(re.escape, sorted({*CURRENCY_CODES, *SAFE_CURRENCY_SYMBOLS, "kr", "Ft", "Rs", "R"}, key=len, reverse=True))
-)
 _UNITS: Final = (
     "[cdkmµμn]?m|[kmµμ]?g|[cdmµμ]?l|[kMGT]?(?:Wh?|V|A|Hz|B|bit|J|Pa|N)|[mµμn]?s|min|hr?s?|d|lbs?|oz|ft|in|yd|mi"
     "|[kmgt]b|km/h|mph|px|pt|x(?!\\s*\\d)|p[ck]s?|am|pm|a\\.m|p\\.m|st|nd|rd|th"
 )
 _PLAIN_BEHIND: Final = re.compile(
     r"[*_`~]*(?:$|[\s.,;:!?…)\]}\"'”’»|%‰°¢]|[-/‐](?=[^\W\d_])"
-    rf"|(?:{_UNITS}|{_CURRENCY})(?![^\W\d_]))"
+    rf"|(?:{_UNITS}|{CURRENCY})(?![^\W\d_]))"
 )
 _PLAIN_IN_FRONT: Final = frozenset("\"'(:;=#§№|@&+~≈.,-−‒–‐‑﹣－")  # points and dashes are looked at by themselves
 _EMPHASIS: Final = re.compile(r"(?:^|\s)[*_`]+$")  # of Markdown
@@ -102,7 +60,7 @@ _SHORT: Final = re.compile(  # words and units of one or two letters, and units 
     "|vat|wks|x|y|yrs"
 )
 _UNIT: Final = re.compile(f"{_UNITS}|{_SHORT.pattern}")
-_BEHIND_CURRENCY: Final = re.compile(rf"(?:{_CURRENCY})\s+([^\W\d_]+)\.?\s*$")
+_BEHIND_CURRENCY: Final = re.compile(rf"(?:{CURRENCY})\s+([^\W\d_]+)\.?\s*$")
 _WORD_OR_MARK: Final = re.compile(rf"[^\W\d_]+|\d|[^\w\s]|{WIDE_GAP}")
 _END_MARKS: Final = frozenset(f'.,;:!?…()[]{{}}"“”|{WIDE_GAP}')
 _BETWEEN_PHRASES: Final = frozenset("-–—/+*=<>")  # after white space
@@ -141,6 +99,7 @@ _BEHIND_MONEY: Final = (  # after other numbers these are units: m stands for me
         r"[\s-]*(?:[kmbtlc]|mm|bil|cr|grand|thou|cents?|ct|p|pence)\b(?![.'’-]\w)|\s*¢"
         rf"|(?-i:\s?[TKM](?:{_CODES}|[€$£])|\s?(?:{_CODES}|[€$£])\s?[km]\b)"
     ), _MULTIPLIED),
+    (any_case(rf"\s?(?:{_CODES}|[€$£¥₹])[\s-]?(?:{SCALE_WORDS}|k|m|mn|mil\w*|bil\w*)\b"), _MULTIPLIED),
     (_SHARE, "is a share, not an amount of money"),
 )  # fmt: skip
 _IN_FRONT: Final = (
@@ -158,78 +117,29 @@ _IN_FRONT_OF_MONEY: Final = (  # $m 3.2, EUR million 5, KEUR 5
 )  # fmt: skip
 
 
-# What multiplies a number and means the same in all languages that write it so; "billion" is told by its language.
-_SCALES: Final[Mapping[str, int]] = {
-    "hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12,
-    "lakh": 10**5, "crore": 10**7, "tausend": 10**3, "tsd": 10**3, "dutzend": 12, "millionen": 10**6, "mio": 10**6,
-    "mln": 10**6, "milliarde": 10**9, "milliarden": 10**9, "mrd": 10**9, "milliard": 10**9, "milliards": 10**9,
-    "millions": 10**6, "millones": 10**6, "milioni": 10**6, "miliardi": 10**9, "bn": 10**9, "万": 10**4, "億": 10**8,
-}  # fmt: skip
-_SCALES_OF_MONEY: Final[Mapping[str, int]] = {"k": 10**3, "m": 10**6}  # directly after the digits, with a currency
-_SCALE: Final = any_case(r"(?<=\d)(?:[\s-]?({})\b\.?|([万億]))".format("|".join([*_SCALES, *_SCALES_OF_MONEY])))
-_LANGUAGE: Final = re.compile(r"Billion|Trillion|(?:b|tr)illion\s+d['’e]")  # may be the long scale's
-_CENTS: Final = any_case(r"(\d{1,4})\s?(?:cents?|pence)")
-_BEFORE_CENTS: Final = any_case(r"(?:\d|euros?|dollars?|pounds?|[€$£]|and|[,&+])\s*$")  # of which they are a part
-_HAS_CURRENCY: Final = re.compile(rf"(?<![^\W\d_])(?:{_CURRENCY})(?![^\W\d_])|[€$£¥₹]")
-_POWER: Final = re.compile(
-    r"(?<=\d)(?:\s?[x×·*]\s?10(?:\^([-−]?\d{1,2})|([⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,2}))(?![\w.,^])|[eE]([-+]\d{1,2}|(?<=\.\d[eE])\d{1,2})(?!\w))"
-)
-_MORE_NUMBER: Final = any_case(
-    r"\s*(?:(?:and|und|et|y|e|or|to|plus|minus)\b|[&+×x*·/^-])?\s*(?:an?\s+)?(?:\d|"
-    rf"(?:{'|'.join(_WORDS)}|half|quarter|third|hundred|thousand|dozen|[a-z]+teen|[a-z]+ty|[mb]illi?on\w*|{'|'.join(_SCALES)})\b)"
-)
-
-
 def read_amount(quoted: Quoted, *, is_money: bool, is_whole: bool = False) -> tuple[Decimal, str | None]:
     """Return the one number of a quotation, and its currency as it is written, or raise ``NoValueError``."""
-    scale, quoted = _without_scale(quoted, is_money=is_money)
-    amount, currency = _read_number(quoted, is_money=is_money, is_whole=is_whole and scale == 1)
+    scale, quoted = without_scale(in_digits(quoted, is_money=is_money), is_money=is_money)
+    is_whole, is_scaled = is_whole and scale == 1, scale != 1
+    amount, currency = _read_number(quoted, is_money=is_money, is_whole=is_whole, is_scaled=is_scaled)
     return amount * scale, currency
 
 
-def _without_scale(quoted: Quoted, *, is_money: bool) -> tuple[Decimal, Quoted]:
-    """Return what a word or a power of ten multiplies the number of a quotation by, and the quotation without it."""
-    found = _POWER.search(quoted.text) or _SCALE.search(quoted.text)
-    if found is None:
-        is_rest = _BEFORE_CENTS.search(quoted.line_before)
-        cents = _CENTS.fullmatch(quoted.text) if is_money and not is_rest else None
-        return (Decimal("0.01"), replace(quoted, text=cents[1])) if cents else (Decimal(1), quoted)
-    before, after = quoted.text[: found.start()], quoted.text[found.end() :]
-    if _MORE_NUMBER.match(after + quoted.after) or _GROUPED.fullmatch(_last_number(before)):
-        return Decimal(1), quoted
-    if found.re is _POWER:
-        exponent = unicodedata.normalize("NFKC", found[1] or found[2] or found[3]).replace("−", "-")
-        return Decimal(10) ** int(exponent), replace(quoted, text=before + after)
-    word = found[1] or found[2]
-    scale = _SCALES.get(word.lower())
-    if scale is None and is_money and not found[0].endswith((".", f" {word}")) and _HAS_CURRENCY.search(quoted.text):
-        scale = _SCALES_OF_MONEY[word.lower()]
-    if scale is None or _LANGUAGE.match(word + after):
-        return Decimal(1), quoted
-    return Decimal(scale), replace(quoted, text=before + after)
-
-
-def _last_number(text: str) -> str:
-    found: list[str] = _NUMBER.findall(text)
-    return found[-1] if found else ""
-
-
-def _read_number(quoted: Quoted, *, is_money: bool, is_whole: bool) -> tuple[Decimal, str | None]:
-    text = quoted.text
-    spelled = None if is_money else _spelled(text)
-    if spelled is not None:
-        return _of_word(quoted, spelled), None
+def _read_number(quoted: Quoted, *, is_money: bool, is_whole: bool, is_scaled: bool) -> tuple[Decimal, str | None]:
+    text = _UNIT_POWER.sub(r"\1", quoted.text)
     label = _SHARE_LABEL.match(text) if is_money else None
     rest = text[label.end() :] if label else text
     if is_money and "%" in rest:
         raise NoValueError("is a share, not an amount of money")
-    found = list(_NUMBER.finditer(text, len(text) - len(rest)))
+    found = list(NUMBER.finditer(text, len(text) - len(rest)))
     if len(found) != 1:
         raise NoValueError("has several numbers" if found else "has no number in digits")
     [match] = found
     before, after = text[: match.start()], text[match.end() :]
     front, behind = quoted.before + before, after + quoted.after
     digits = "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in match[0].replace("’", "'"))
+    if _INDIAN.fullmatch(digits) and _RUPEES.search(text):
+        digits = digits.replace(",", "")
     if _DECADE.match(digits + behind) and (len(digits) == 4 or _BEFORE_DECADE.search(front)):
         raise NoValueError("names ten years")
     if len(digits) == 2 and front.endswith(("'", "’", "‘")) and not behind.startswith(front[-1]):
@@ -237,7 +147,9 @@ def _read_number(quoted: Quoted, *, is_money: bool, is_whole: bool) -> tuple[Dec
     if sum(char.isdigit() for char in digits) > _MOST_DIGITS:
         raise NoValueError(f"has more than {_MOST_DIGITS} digits")
     is_year = len(digits) == 4 and bool(_DATE_IN_FRONT.search(front) or _DATE_BEHIND.match(behind))
-    _check_behind(after, quoted, is_money=is_money, is_year=is_year)
+    _check_behind(after + quoted.line_after, is_money=is_money, is_year=is_year)
+    if not is_scaled:  # nothing multiplies it twice
+        _check_words_behind(after, quoted)
     _check_in_front(front.rpartition("\n")[2], quoted.knows, is_money=is_money, is_year=is_year)
     if not is_year:
         _check_uncut(digits, front, behind)
@@ -265,27 +177,8 @@ def _read_number(quoted: Quoted, *, is_money: bool, is_whole: bool) -> tuple[Dec
 
 def is_share(text: str, after: str) -> bool:
     """Return whether a quotation, with what is after it, has one number, which is a share: 19 %."""
-    found = list(_NUMBER.finditer(text))
+    found = list(NUMBER.finditer(text))
     return len(found) == 1 and _SHARE.match(text[found[0].end() :] + after) is not None
-
-
-def _spelled(text: str) -> Decimal | None:
-    """Return the number that words alone are: five, twenty-five, two hundred, a dozen."""
-    words = " ".join(text.lower().replace("-", " ").split())
-    number, _, scale = words.rpartition(" ")
-    if scale in ("hundred", "thousand", "million", "dozen") and number in _OF_MANY:
-        return _OF_MANY[number] * _SCALES[scale]
-    return _SPELLED.get(words)
-
-
-def _of_word(quoted: Quoted, number: Decimal) -> Decimal:
-    _check_behind("", quoted, is_money=False, is_year=False)
-    _check_in_front(quoted.line_before, quoted.knows, is_money=False, is_year=False)
-    if _MORE_WORDS.search(quoted.before) or _MORE_NUMBER.match(quoted.after):
-        raise NoValueError("is part of a longer number")
-    if _MINUS.search(quoted.before):
-        raise NoValueError("has a sign in front of it")
-    return number
 
 
 def _plain(digits: str, *, is_money: bool, is_sharp: bool) -> str:
@@ -294,12 +187,12 @@ def _plain(digits: str, *, is_money: bool, is_sharp: bool) -> str:
         return digits
     *others, last = separators
     whole, _, decimals = digits.rpartition(last)
-    if _GROUPED.fullmatch(digits):
+    if GROUPED.fullmatch(digits):
         if not others and last == "." and is_sharp:
             raise NoValueError("may have a point before decimals, or between thousands")
         if others or last != "." or is_money:
             return "".join(filter(str.isdigit, digits))
-    if last in ".," and last not in others and (not others or _GROUPED.fullmatch(whole)):
+    if last in ".," and last not in others and (not others or GROUPED.fullmatch(whole)):
         return f"{''.join(filter(str.isdigit, whole))}.{decimals}"
     raise NoValueError("is not written as one number")
 
@@ -326,9 +219,7 @@ def _check_in_front(front: str, knows: Knows, *, is_money: bool, is_year: bool) 
         raise NoValueError("has a word between currency and number that may change it")
 
 
-def _check_behind(inside: str, quoted: Quoted, *, is_money: bool, is_year: bool) -> None:
-    """Refuse a number before anything on its line that may change it; ``inside`` is what of that is quoted."""
-    behind = inside + quoted.line_after
+def _check_behind(behind: str, *, is_money: bool, is_year: bool) -> None:
     if unicodedata.category(behind.lstrip()[:1] or " ") == "No":
         raise NoValueError("has a fraction or a power after its number")
     for changes, reason in (*_BEHIND, *(_BEHIND_MONEY if is_money else ())):
@@ -336,12 +227,19 @@ def _check_behind(inside: str, quoted: Quoted, *, is_money: bool, is_year: bool)
             raise NoValueError(reason)
     if behind and not (is_year or _PLAIN_BEHIND.match(behind) or unicodedata.category(behind[0]) == "Sc"):
         raise NoValueError("has something directly after its number that may change it")
+
+
+def _check_words_behind(inside: str, quoted: Quoted) -> None:
+    """Refuse a number before a word on its line that may change it; ``inside`` is what of that is quoted."""
+    behind = inside + quoted.line_after
     num_outside = 0
     for found in _WORD_OR_MARK.finditer(behind):
         word = found[0]
         if word in _END_MARKS or word.isdigit() or _END_WORD.fullmatch(word) or num_outside == _MOST_OUTSIDE:
             return
         if word in _BETWEEN_PHRASES and behind[found.start() - 1 : found.start()].isspace():
+            return
+        if unicodedata.category(word[0]) == "Sc":
             return
         if not word.isalpha() or (len(word) <= 2 and behind[found.end() : found.end() + 1] == "-"):
             continue  # such as the T of T-shirts

@@ -13,10 +13,11 @@ from mqan_core.errors import InputError
 from mqan_serving.contract import calls
 from mqan_serving.contract.errors import AnsweringError, Failure, refuse
 from mqan_serving.contract.questions import ChoiceField, Question, read_object
-from mqan_serving.records.amounts import Knows, NoValueError
 from mqan_serving.records.cells import is_left_empty
+from mqan_serving.records.multiples import end_of_number
+from mqan_serving.records.quoted import NEAR_CHARS, Knows, NoValueError
 from mqan_serving.records.schema import RecordField, read_schema, shown_name
-from mqan_serving.records.values import NEAR_CHARS, Kind, Normalized, is_of_kind, read_value
+from mqan_serving.records.values import Kind, Normalized, is_of_kind, read_value
 from mqan_serving.service.answer_service import Service
 from mqan_serving.service.many import Outcome
 
@@ -212,7 +213,7 @@ def _found(context: str, field: RecordField, answer: Answer, knows: Knows) -> Fi
         answer = _of_kind(context, field.kind, answer)
         spans = tuple(balanced(context, span) for span in answer.spans)
         if field.kind in _SIGNED:
-            spans = tuple(with_sign(context, span) for span in spans)
+            spans = tuple(with_multiple(context, with_sign(context, span)) for span in spans)
         text = ", ".join(span.text for span in spans)
     found = FilledField(field.name, field.question, None, text, spans, answer.answered, answer.probability)
     if not answer.answered:
@@ -248,7 +249,7 @@ def _read(context: str, field: RecordField, found: FilledField, knows: Knows) ->
     [span] = found.spans  # it was asked for as one unbroken quotation
     before, after = context[max(0, span.start - NEAR_CHARS) : span.start], context[span.end : span.end + NEAR_CHARS]
     try:
-        value, normalized = read_value(field.kind, found.text, before, after, knows)
+        value, normalized = read_value(field.kind, found.text, before, after, knows, context)
         if field.bounds is not None:
             field.bounds.validate_python(value, strict=True)
     except NoValueError as error:
@@ -269,6 +270,12 @@ def with_sign(context: str, span: AnswerSpan) -> AnswerSpan:
     if sign not in _SIGNS or not is_number or is_range or not words.strip() or words[-1] not in " \t:":
         return span
     return replace(span, start=span.start - 1, text=sign + span.text)
+
+
+def with_multiple(context: str, span: AnswerSpan) -> AnswerSpan:
+    """Return a number's quotation with a word directly after it that is known to change it: million, below zero."""
+    end = end_of_number(context, span.end)
+    return replace(span, end=end, text=context[span.start : end])
 
 
 def balanced(context: str, span: AnswerSpan) -> AnswerSpan:

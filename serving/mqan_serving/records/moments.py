@@ -1,12 +1,13 @@
 """Dates and times out of quotations, by python-dateutil, where there is one way to read them."""
 
 import re
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone, tzinfo
 from typing import Final
 
 from dateutil.parser import parser, parserinfo
 
-from mqan_serving.records.amounts import NoValueError, any_case
+from mqan_serving.records.quoted import NoValueError, Quoted, any_case
 
 _Order = tuple[bool, bool]  # whether the day comes before the month, and the year before both
 _MONTH_FIRST: Final[_Order] = (False, False)
@@ -35,6 +36,17 @@ _BETWEEN: Final = r"\s*(?:[-‒–—/&]|to\b|and\b|or\b|until\b|till\b)\s*"
 _TIMES: Final = any_case(
     rf"{_CLOCK}{_BETWEEN}\d{{1,2}}(?!\d)|(?<!\d)\d{{1,2}}{_BETWEEN}{_CLOCK}|,\s*\d{{1,2}},\s*{_CLOCK}|\d{{1,2}}\s*[-‒–—]\s*\d{{1,2}}$"
 )
+_WITH_YEAR: Final = re.compile(
+    r"(?<![\d/.-])([0-3]?\d)([/.-])([0-3]?\d)\2[12]\d{3}(?![\d/-])"
+)  # one shows the order of others
+_ANY_DATE: Final = any_case(
+    r"\d{1,4}([-/.])\s?\d{1,2}\1(?:\s?\d{1,4})?(?!\d)"
+    r"|\b\d{1,2}(?:st|nd|rd|th|\.)?\s(?:of\s)?(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b(?:,?\s\d{4})?"
+    r"|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\s\d{1,2}(?:st|nd|rd|th)?\b(?:,?\s\d{4})?"
+)
+_FOUR_DIGITS: Final = any_case(r"(0\d)([0-5]\d)(?:\s?h(?:rs|ours)?\.?)?")  # 0542
+_MORE_BEFORE: Final = any_case(r"(?:[-‒–—/&]|\b(?:and|or))\s*$")
+_MORE_AFTER: Final = any_case(rf"{_BETWEEN}|\s?\+|\w|(?-i:\s?[A-Z]{{1,5}}\b)")
 _ORDINAL: Final = any_case(r"\b\d{1,2}(?:st|nd|rd|th)\b")
 _LENGTH: Final = any_case(
     r"\d\s?(?:h|hrs?|hours?|m|mins?|minutes?|s|secs?|seconds?)\b|\d\s?h\s?\d|(?:hours?|minutes?|mins?|seconds?)\b"
@@ -73,10 +85,30 @@ class _Words(parserinfo):
 _PARSER: Final = parser(_Words())
 
 
-def read_moment(text: str, wanted: tuple[str, ...], *, ignores_zone: bool = False) -> datetime:
-    """Return the one date and time of a quotation that names the wanted parts, or raise ``NoValueError``."""
+def only_clock(quoted: Quoted) -> Quoted:
+    """Return the time of a quotation that names one, and beside it words and a date only: 10:20 of "3.5. at 10:20"."""
+    digits = _FOUR_DIGITS.fullmatch(quoted.text)
+    if digits and not (quoted.before.rstrip()[-1:].isdigit() or quoted.after.lstrip()[:1].isdigit()):
+        return replace(quoted, text=f"{digits[1]}:{digits[2]}")
+    text = _with_colons(quoted.text)
+    found = list(_TIME.finditer(text))
+    if len(found) != 1 or _LENGTH.search(text):
+        return quoted
+    before, after = text[: found[0].start()], text[found[0].end() :]
+    is_beside_more = _MORE_BEFORE.search(before) or _MORE_AFTER.match(after)
+    if is_beside_more or any(map(str.isdigit, _ANY_DATE.sub(" ", before) + _ANY_DATE.sub(" ", after))):
+        return quoted
+    return replace(quoted, text=found[0][0], before=quoted.before + before, after=after + quoted.after)
+
+
+def _with_colons(text: str) -> str:
     text = _TIME_WITH_DOT.sub(lambda found: f"{found[1] or found[3]}:{found[2] or found[4]}", text)
-    text = _NOON.sub("12:00", _A_M.sub(r"\1m", text))
+    return _NOON.sub("12:00", _A_M.sub(r"\1m", text))
+
+
+def read_moment(quoted: Quoted, wanted: tuple[str, ...], *, ignores_zone: bool = False) -> datetime:
+    """Return the one date and time of a quotation that names the wanted parts, or raise ``NoValueError``."""
+    text = _with_colons(quoted.text)
     bare = _without_offset(text)
     text = _UTC.sub("", text)
     years = _YEAR.findall(text)
@@ -88,7 +120,7 @@ def read_moment(text: str, wanted: tuple[str, ...], *, ignores_zone: bool = Fals
             raise NoValueError("does not say the hour")
     elif _MONTH.search(text) and _CLOCK_OR_YEAR.search(text):
         raise NoValueError("may have a time of 24 hours in place of a year")
-    orders = _orders(_TIME.sub(" ", bare))
+    orders = _orders(_TIME.sub(" ", bare), quoted.whole)
     readings = {tuple(_parse(text, default, order, ignores_zone) for default in _DEFAULTS) for order in orders}
     for part in wanted:
         if any(getattr(one, part) != getattr(other, part) for one, other in readings):
@@ -132,8 +164,8 @@ def _check_one_time(text: str) -> None:
         raise NoValueError("has a number beside its time")
 
 
-def _orders(text: str) -> tuple[_Order, ...]:
-    """Return in which order day, month and year may stand, as the first number shows."""
+def _orders(text: str, whole: str) -> tuple[_Order, ...]:
+    """Return in which order day, month and year may stand, as the first number shows, or other dates of the text."""
     first = re.search(r"\d", text)
     if first and _YEAR_FIRST.match(text, first.start()):
         return (_MONTH_FIRST,)
@@ -141,7 +173,10 @@ def _orders(text: str) -> tuple[_Order, ...]:
         return (_DAY_FIRST,)
     if first and _SHORT_YEAR.match(text, first.start()):
         return (_MONTH_FIRST, _DAY_FIRST, _YEAR_MONTH_DAY)
-    return (_MONTH_FIRST, _DAY_FIRST)
+    written = _WITH_YEAR.search(text)
+    dates = [(int(one[1]), int(one[3])) for one in _WITH_YEAR.finditer(whole) if written and one[2] == written[2]]
+    shown = {_DAY_FIRST if one > other else _MONTH_FIRST for one, other in dates if (one > 12) != (other > 12)}
+    return tuple(shown) if len(shown) == 1 else (_MONTH_FIRST, _DAY_FIRST)
 
 
 def _parse(text: str, default: datetime, order: _Order, ignores_zone: bool) -> datetime:

@@ -11,21 +11,12 @@ from functools import partial
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from mqan_core.text.tokens import without_invisible
-from mqan_serving.records.amounts import (
-    NUMBER_WORDS,
-    WIDE_GAP,
-    Knows,
-    NoValueError,
-    Quoted,
-    any_case,
-    is_share,
-    read_amount,
-)
-from mqan_serving.records.moments import check_around, read_moment
+from mqan_serving.records.amounts import is_share, read_amount
+from mqan_serving.records.moments import check_around, only_clock, read_moment
+from mqan_serving.records.multiples import NUMBER_WORDS
+from mqan_serving.records.quoted import Knows, NoValueError, Quoted, any_case, quoted_in
 
-NEAR_CHARS: Final = 24  # around a quotation, which can change its number
-_COLUMN: Final = 2  # blanks that stand between columns
+_MOST_NIGHT: Final = 4  # the hour after which a night's may be that of an evening
 _MOST_CHARS: Final = 100  # of a quotation that is read; no number or date is as long
 _A_M: Final = r"\s*[ap]\.?\s?m\b"
 _A_M_BEHIND: Final = any_case(_A_M)
@@ -33,8 +24,6 @@ _HAS_A_M: Final = any_case(rf"\d{_A_M}")
 _LATE: Final = any_case(  # in the day; "Good evening" says nothing of a time
     r"\b(?:tonight|(?<!good )(?:evening|afternoon)|(?:at|last|tomorrow|\w+day) night)\b"
 )
-_BLANKS: Final = re.compile(r"[^\S\n]+")
-_LINE_ENDS: Final = re.compile(rf"[ {WIDE_GAP}]?\n[ {WIDE_GAP}\n]*")  # where blanks are single spaces
 
 
 class Kind(StrEnum):
@@ -80,25 +69,19 @@ def is_of_kind(kind: Kind, quotation: str, after: str = "") -> bool:
     return kind not in _NEEDED or _NEEDED[kind].search(quotation) is not None
 
 
-def read_value(kind: Kind, quotation: str, before: str = "", after: str = "", knows: Knows = str.isascii) -> Value:
+def read_value(
+    kind: Kind, quotation: str, before: str = "", after: str = "", knows: Knows = str.isascii, whole: str = ""
+) -> Value:
     """Return the value of a quotation that is none of a choice, or raise ``NoValueError``.
 
-    ``before`` and ``after`` have up to ``NEAR_CHARS`` characters; ``knows`` says whether a word is one of the language.
+    ``before`` and ``after`` have up to ``NEAR_CHARS`` characters; ``knows`` says whether a word is one of the language,
+    and other dates of the ``whole`` text show in which order it writes day and month.
     """
     if kind in (Kind.TEXT, Kind.TEXTS):
         return Value(quotation)
     if len(quotation) > _MOST_CHARS:
         raise NoValueError(f"is too long for this: it has over {_MOST_CHARS} characters")
-    text = " ".join(without_invisible(quotation).split())
-    before = before if len(before) >= NEAR_CHARS else f"\n{before}"
-    return _READERS[kind](Quoted(text, _lines(before), _lines(after), knows))
-
-
-def _lines(around: str) -> str:
-    def shown(blank: re.Match[str]) -> str:
-        return WIDE_GAP if len(blank[0]) >= _COLUMN or "\t" in blank[0] else " "
-
-    return _LINE_ENDS.sub("\n", _BLANKS.sub(shown, without_invisible(around)))
+    return _READERS[kind](quoted_in(quotation, before, after, knows, whole))
 
 
 def _amount(quoted: Quoted, *, is_money: bool = False, is_whole: bool = False) -> Value:
@@ -111,17 +94,18 @@ def _amount(quoted: Quoted, *, is_money: bool = False, is_whole: bool = False) -
 
 def _date(quoted: Quoted) -> Value:
     check_around(quoted.line_before, quoted.line_after)
-    return _of_iso(read_moment(quoted.text, ("year", "month", "day"), ignores_zone=True).date().isoformat())
+    return _of_iso(read_moment(quoted, ("year", "month", "day"), ignores_zone=True).date().isoformat())
 
 
 def _date_time(quoted: Quoted) -> Value:
-    moment = read_moment(quoted.text, ("year", "month", "day", "hour"))
+    moment = read_moment(quoted, ("year", "month", "day", "hour"))
     _check_half_of_day(quoted, moment.hour)
     return _of_iso(moment.isoformat())
 
 
 def _time(quoted: Quoted) -> Value:
-    moment = read_moment(quoted.text, ("hour",))
+    quoted = only_clock(quoted)
+    moment = read_moment(quoted, ("hour",))
     _check_half_of_day(quoted, moment.hour)
     return _of_iso(moment.timetz().isoformat())
 
@@ -131,7 +115,9 @@ def _check_half_of_day(quoted: Quoted, hour: int) -> None:
     if _A_M_BEHIND.match(quoted.after):
         raise NoValueError("has am or pm after it")
     around = quoted.line_before, quoted.line_after
-    if hour <= 12 and not _HAS_A_M.search(quoted.text) and any(map(_LATE.search, around)):
+    late = {found[0].lower()[-5:] for found in map(_LATE.search, around) if found}
+    is_of_night = late == {"night"} and 1 <= hour <= _MOST_NIGHT
+    if hour <= 12 and late and not is_of_night and not _HAS_A_M.search(quoted.text):
         raise NoValueError("is late in the day, as the words around it say")
 
 
@@ -142,7 +128,7 @@ def _of_iso(iso: str) -> Value:
 _IN_EMAIL: Final = r"[^\s@<>()\[\],;:\"]"
 _EMAIL: Final = re.compile(rf"(?<!{_IN_EMAIL}){_IN_EMAIL}+@{_IN_EMAIL}+")
 _LIKE_EMAIL: Final = any_case(r"[^@]{1,64}@(?:[^\W_](?:[\w-]*[^\W_])?\.)+(?:[^\W\d_]{2,}|xn--[a-z0-9-]+)")
-_PHONE: Final = re.compile(r"\+?[\d\s()./-]+")
+_PHONE: Final = re.compile(r"(?:[^\d+(]*[^\w+(-])?(\+?[\d\s()./-]+)")  # words may stand in front
 
 _MOST_PHONE_DIGITS: Final = 15  # of E.164
 _SENTENCE_ENDS: Final = ".,;:!?"
@@ -168,10 +154,10 @@ def _uri(quoted: Quoted) -> Value:
 
 
 def _phone(quoted: Quoted) -> Value:
-    number = sum(char.isdigit() for char in quoted.text)
-    if not _PHONE.fullmatch(quoted.text) or not 5 <= number <= _MOST_PHONE_DIGITS:
+    found = _PHONE.fullmatch(quoted.text)
+    if not found or not 5 <= sum(map(str.isdigit, found[1])) <= _MOST_PHONE_DIGITS:
         raise NoValueError("is not one phone number of 5 to 15 digits")
-    return Value(quoted.text)
+    return Value(found[1].strip())
 
 
 _A_NUMBER: Final = any_case(
