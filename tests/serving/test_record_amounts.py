@@ -251,6 +251,8 @@ def test_no_number_is_ever_off_however_it_is_cut(data: st.DataObject) -> None:
         *((Kind.INTEGER, "[Twenty-five] pupils", 25), (Kind.INTEGER, "[a dozen] eggs", 12)),
         *((Kind.NUMBER, "to [10⁻³ mm]", 0.001), (Kind.NUMBER, "[10^-3].", 0.001), (Kind.INTEGER, "[2^10]", 1024)),
         *((Kind.NUMBER, "[7 degrees below zero]", -7.0), (Kind.NUMBER, "about [12.5 below zero] there", -12.5)),
+        *((Kind.MONEY, "result [(1,204.50) EUR]", -1204.5), (Kind.MONEY, "result: [EUR (310)]\n", -310.0)),
+        *((Kind.NUMBER, "cut [3/4] of it", 0.75), (Kind.NUMBER, "a tolerance of [± 0.2 mm]", 0.2)),
         *((Kind.NUMBER, "[1½ cups] of flour", 1.5), (Kind.NUMBER, "[40 m3] of water", 40.0)),
         *((Kind.MONEY, "Tip: [50p]", 0.5), (Kind.MONEY, "costs [99¢]", 0.99), (Kind.MONEY, "or [50c] each", 0.5)),
         *((Kind.INTEGER, "[About five hundred] letters", 500), (Kind.INTEGER, "within [ten days] of it", 10)),
@@ -275,10 +277,17 @@ _AMBIGUOUS: dict[Kind, list[str]] = {
     ],
     Kind.INTEGER: [
         *("two [hundred] people", "one thousand [two hundred]", "one [hundred and five]", "[two hundred] and five"),
-        *("half [a dozen] eggs", "'[98]", "[1990s]", "in the [90s]", "[this one]", "[two or three]", "[1½]"),
+        *("half [a dozen] eggs", "'[98]", "[1990s]", "in the [90s]", "[this one]", "[one of them]", "[two or three]"),
         *("sixty-[two people]", "a hundred and [two people]", "[about two] hundred and five", "[two thirds] of it"),
+        "[1½]",
     ],
-    Kind.NUMBER: ["between 4 and [5] km", "[3 x 10^5^2]", "[1,234 x 10^5]", "[2 x 10] m"],
+    Kind.NUMBER: [
+        *("[3/4] cup", "[3/4] of 2026", "[4/3] of it", "[1/3] of it", "1 [3/4] of it", "it is 37 [± 0.2]"),
+        "between 4 and [5] km",
+        "[3 x 10^5^2]",
+        "[1,234 x 10^5]",
+        "[2 x 10] m",
+    ],
 }
 
 

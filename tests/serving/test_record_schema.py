@@ -133,6 +133,8 @@ def test_null_of_an_enum_is_no_choice() -> None:
         ("total", Kind.MONEY, "The sum", "What is the sum?"),
         ("account", Kind.TEXT, "IBAN of the seller", "What is the IBAN of the seller?"),
         ("account", Kind.TEXT, "Where to pay? ", "Where to pay?"),
+        ("unit_price", Kind.MONEY, "", "How much is the unit price?"),
+        ("plumber's number", Kind.PHONE, "", "What is the plumber's number?"),
         ("_", Kind.TEXT, "", "What is the _?"),
         ("größe", Kind.TEXT, "", "What is the größe?"),
     ],

@@ -25,7 +25,7 @@ _KINDS = {
     "phone": Kind.PHONE,
     **{kind.value: kind for kind in (Kind.DATE, Kind.NUMBER, Kind.TIME)},
 }
-_MOST_WITHOUT = 21  # of those whose text has a value: signs apart, brackets, products, ranges, what stands beside
+_MOST_WITHOUT = 19  # of those whose text has a value: signs apart, brackets, products, ranges, what stands beside
 
 
 @cache

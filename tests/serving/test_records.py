@@ -243,6 +243,26 @@ def test_a_quotation_that_is_nothing_of_the_type_gives_way_to_the_next(
 
 
 @pytest.mark.parametrize(
+    ("kind", "rivals", "found"),
+    [
+        *(("price", [("76.00 EUR", 0.26)], 76.0), ("price", [("VAT", 0.4), ("76.00 EUR", 0.26)], 76.0)),
+        *(("price", [("76.00 EUR", 0.24)], None), ("mail", [("76.00 EUR", 0.4), ("VAT", 0.3)], None)),
+        ("mail", [], None),
+    ],
+)
+def test_a_quotation_of_the_type_is_taken_where_the_text_hardly_says_nothing_of_it(
+    kind: str, rivals: list[tuple[str, float]], found: float | None
+) -> None:
+    context = "VAT is 76.00 EUR"
+    refused = Answer("", 0.5, (), (), False, answered=False, refusal=0.5)
+    others = tuple(quotation_of(context, text, probability) for text, probability in rivals)
+    [field] = read_schema({"properties": {"x": SCHEMA["properties"][kind]}})
+    made = filled(context, field, replace(refused, alternatives=others))
+    assert (made.value, made.answered) == (found, found is not None)
+    assert found is None or made.probability == 0.26
+
+
+@pytest.mark.parametrize(
     ("context", "quotation", "whole"),
     [
         ("We live in Varde (DK).", "in Varde (DK", "in Varde (DK)"),

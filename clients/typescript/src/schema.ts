@@ -689,7 +689,7 @@ export interface components {
             /**
              * Question
              * @description What was asked.
-             * @example What is the total?
+             * @example How much is the total?
              */
             question: string;
             /**
@@ -3072,7 +3072,7 @@ export interface operations {
                      *             "library": "price-parser"
                      *           },
                      *           "probability": 1,
-                     *           "question": "What is the total?",
+                     *           "question": "How much is the total?",
                      *           "spans": [
                      *             {
                      *               "end": 48,

@@ -41,7 +41,7 @@ class FieldDocument(Document):
     probability: float = described(
         "How sure the model is of the quotation, the label or list of labels, or that the text has none.", 0.98
     )
-    question: str = described("What was asked.", "What is the total?")
+    question: str = described("What was asked.", "How much is the total?")
     normalized: NormalizedDocument | None = described(
         "What a library made of the quotation; null of types that none is asked for."
     )

@@ -25,6 +25,7 @@ Answering = Callable[[list[calls.AskedText]], Awaitable[list[list[Outcome]]]]  #
 NOT_SAID: Final = "The text does not say."
 EMPTY: Final = "The text has a place for it that is left empty."
 _MOST_TRIED: Final = 4  # quotations beside the likeliest one, where that is nothing of the field's type
+_LEAST_SHARE: Final = 0.5  # of the refusal's probability, that a quotation of the field's type has to have
 _OF_CALL: Final = frozenset({"schema", "timeout_ms", "model"})
 _CLOSINGS: Final = {"(": ")", "[": "]", "{": "}"}
 _SIGNED: Final = frozenset({Kind.INTEGER, Kind.NUMBER, Kind.MONEY})
@@ -234,8 +235,9 @@ def _found(context: str, field: RecordField, answer: Answer, knows: Knows) -> Fi
 
 
 def _of_kind(context: str, kind: Kind, answer: Answer) -> Answer:
-    for other in (answer, *answer.alternatives) if answer.answered else ():
-        if other is not answer and other.probability <= answer.refusal:
+    least = answer.refusal * (1 if answer.answered else _LEAST_SHARE)
+    for other in (answer, *answer.alternatives) if answer.answered else answer.alternatives:
+        if other is not answer and other.probability <= least:
             break
         end = other.spans[-1].end
         if is_of_kind(kind, other.text, context[end : end + NEAR_CHARS]):

@@ -26,12 +26,12 @@ _SPELLED: Final[Mapping[str, str]] = {
     **{word: str(number) for number, word in enumerate((*_WORDS, *_TEENS))},
     **{ten: str(10 * place) for place, ten in enumerate(_TENS, start=2)},
     **{f"{ten} {one}": str(10 * p + n) for p, ten in enumerate(_TENS, 2) for n, one in enumerate(_WORDS[1:10], 1)},
-    **dict.fromkeys(("a", "an"), "1"),
-    **dict.fromkeys(("half a", "half an"), "0.5"),
+    "a": "1",
+    "half a": "0.5",
 }
 _IN_WORDS: Final = any_case(
     rf"\b(?:(?:{'|'.join(_TENS)})(?:[\s-](?:{'|'.join(_WORDS[1:10])}))?|{'|'.join((*_WORDS, *_TEENS))}"
-    r"|(?:half )?an?(?= (?:hundred|thousand|million|billion|dozen)\b))\b"
+    r"|(?:half )?a(?= (?:hundred|thousand|million|billion|dozen)\b))\b"
 )
 _MORE_WORDS: Final = any_case(r"(?:\wty|hundred|thousand|million|point|half)(?:\s+(?:and|an?))?[\s-]*$")
 _MONEY_WORD: Final = any_case(r"\b(?:dollars?|euros?|pounds?|francs?|cents?|pence|rupees?|yen|kron\w+)\b")
@@ -46,10 +46,10 @@ _SCALES: Final[Mapping[str, int]] = {
 _SCALES_OF_MONEY: Final[Mapping[str, int]] = {"k": 10**3, "m": 10**6}  # directly after the digits, with a currency
 SCALE_WORDS: Final = "|".join(_SCALES)
 _SCALE: Final = any_case(rf"(?<=\d)(?:[\s-]?({SCALE_WORDS}|{'|'.join(_SCALES_OF_MONEY)})\b\.?|([万億]))")
-_ZERO: Final = r"(\s?(?:°\s?[CF]?|degrees?)?)\s+below\s+zero\b"
-_BELOW_ZERO: Final = any_case(rf"(\d(?:[\d.,]*\d)?){_ZERO}")
-_BEHIND_NUMBER: Final = any_case(rf"[^\S\n]?(?:(?:{SCALE_WORDS})\b\.?|[万億])|{_ZERO}")
-_BEHIND_UNIT: Final = any_case(r"(?:(?<=°)|(?<=°[CF])|(?<=degree)|(?<=degrees))\s+below\s+zero\b")
+_BELOW_ZERO: Final = any_case(r"(\d(?:[\d.,]*\d)?)(\s?(?:°\s?[CF]?|degrees?)?)\s+below\s+zero\b")
+_BEHIND: Final = any_case(  # a number, or degrees
+    rf"(?<=\d)[^\S\n]?(?:(?:{SCALE_WORDS})\b\.?|[万億])|(?:(?<=[\d°])|(?<=°[CF])|(?<=degree)|(?<=degrees)) below zero\b"
+)
 _LANGUAGE: Final = re.compile(r"Billion|Trillion|(?:b|tr)illion\s+d['’e]")  # may be the long scale's
 _CENTS: Final = any_case(r"(\d{1,4})(?:\s?(?:cents?|pence)|(?-i:[¢cp]))")
 _BEFORE_CENTS: Final = any_case(r"(?:\d|euros?|dollars?|pounds?|[€$£]|and|[,&+])\s*$")  # of which they are a part
@@ -61,6 +61,10 @@ _POWER_ALONE: Final = re.compile(  # a small figure without a minus may be a not
     r"(?P<start>\D*)(?<![\w.,^])(?P<base>\d{1,3})(?:\^(?P<exponent>[-−]?\d{1,2})|(?P<small>⁻[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,2}))(?P<end>(?![\w^]|[.,]\d)\D*)"
 )
 _MULTIPLIER_IN_FRONT: Final = re.compile(r"[\d^x×·*/]\s?$")
+_SHARE_OF: Final = re.compile(r"([1-9])/([1-9]\d?)")
+_OF_WHOLE: Final = re.compile(r" of [a-z]")
+_TOLERANCE: Final = re.compile(r"±\s?(?=\d)")
+_LOSS: Final = re.compile(rf"((?:{CURRENCY})?)\s?\((\d[\d.,']*)\)\s?((?:{CURRENCY})?)")  # (5) EUR
 _FRACTION: Final = re.compile(r"(?<![\d.,'’/] )(?<![\d.,'’/])(\d{1,3})([½¼¾⅛⅜⅝⅞])")
 _MORE_NUMBER: Final = any_case(
     r"\s*(?:(?:and|und|et|y|e|or|to|plus|minus)\b|[&+×x*·/^-])?\s*(?:an?\s+)?(?:\d|"
@@ -70,14 +74,14 @@ _MORE_NUMBER: Final = any_case(
 
 def in_digits(quoted: Quoted, *, is_money: bool) -> Quoted:
     """Return a quotation with its number in digits, where it is in words: "about 500 people", "1.5 cups"."""
-    text = quoted.text
-    if not is_money:
-        text = _FRACTION.sub(lambda found: f"{int(found[1]) + unicodedata.numeric(found[2])}", text)
+    text = quoted.text if is_money else _FRACTION.sub(_with_decimals, quoted.text)
+    if not (quoted.before.rstrip()[-1:].isdigit() or quoted.after.lstrip()[:1].isdigit()):
+        text = _without_marks(text, quoted.after, is_money=is_money)
     found = [] if any(map(str.isnumeric, text)) else list(_IN_WORDS.finditer(text))
     if len(found) != 1 or (is_money and not (_HAS_CURRENCY.search(text) or _MONEY_WORD.search(text))):
         return replace(quoted, text=text if is_money else _BELOW_ZERO.sub(r"-\1\2", text))
     before, after = text[: found[0].start()], text[found[0].end() :]
-    if before.strip() and found[0][0].lower() == "one":  # as in "this one"
+    if found[0][0].lower() == "one" and (before.strip() or after.startswith(" of")):  # as in "this one"
         return quoted
     start = before + _SPELLED[" ".join(found[0][0].lower().replace("-", " ").split())]
     is_scaled = _SCALE.match(start + after, len(start)) is not None
@@ -86,10 +90,23 @@ def in_digits(quoted: Quoted, *, is_money: bool) -> Quoted:
     return replace(quoted, text=start + after)
 
 
+def _with_decimals(found: re.Match[str]) -> str:
+    return str(int(found[1]) + unicodedata.numeric(found[2]))
+
+
+def _without_marks(text: str, after: str, *, is_money: bool) -> str:
+    """Return a quotation that is a share of something, a loss in accounts or a tolerance as a plain number."""
+    share, loss = _SHARE_OF.fullmatch(text), _LOSS.fullmatch(text)
+    if share and not is_money and _OF_WHOLE.match(after) and int(share[1]) < int(share[2]):
+        return str(Decimal(share[1]) / Decimal(share[2]))
+    if loss and is_money and bool(loss[1]) != bool(loss[3]):
+        return f"-{loss[2]} {loss[1] or loss[3]}"
+    return text[1:].strip() if _TOLERANCE.match(text) else text
+
+
 def end_of_number(context: str, end: int) -> int:
     """Return where a number ends whose quotation ends at ``end``, with the word directly after it that changes it."""
-    behind = _BEHIND_NUMBER if context[end - 1].isdigit() else _BEHIND_UNIT
-    found = behind.match(context, end)
+    found = _BEHIND.match(context, end)
     return found.end() if found else end
 
 

@@ -27,7 +27,7 @@ from mqan_serving.contract.calls import MOST_QUESTIONS
 from mqan_serving.contract.errors import refuse
 from mqan_serving.records.values import Kind
 
-_WORDS: Final = re.compile(r"[A-Z]{2,}(?![a-z])|[A-Z]?[^\W\d_A-Z]+|[A-Z]|\d+")
+_WORDS: Final = re.compile(r"[A-Z]{2,}(?![a-z])|[A-Z]?[^\W\d_A-Z]+(?:['’][^\W\d_A-Z]+)?|[A-Z]|\d+")
 _OPENINGS: Final = ("the ", "a ", "an ", "its ", "his ", "her ", "their ", "your ", "our ", "all ")
 
 _MOST_NAME: Final = 200  # characters
@@ -336,4 +336,5 @@ def _about_name(name: str, kind: Kind) -> str:
         counted = rest.removeprefix("of ") if first in ("num", "number", "count") and others else said
         if counted.endswith("s"):
             return f"How many {counted}?"
-    return f"What are the {said}?" if kind in (Kind.TEXTS, Kind.CHOICES) else f"What is the {said}?"
+    asked = "How much is" if kind is Kind.MONEY else "What is"
+    return f"{'What are' if kind in (Kind.TEXTS, Kind.CHOICES) else asked} the {said}?"

@@ -128,7 +128,8 @@ def _of_iso(iso: str) -> Value:
 _IN_EMAIL: Final = r"[^\s@<>()\[\],;:\"]"
 _EMAIL: Final = re.compile(rf"(?<!{_IN_EMAIL}){_IN_EMAIL}+@{_IN_EMAIL}+")
 _LIKE_EMAIL: Final = any_case(r"[^@]{1,64}@(?:[^\W_](?:[\w-]*[^\W_])?\.)+(?:[^\W\d_]{2,}|xn--[a-z0-9-]+)")
-_PHONE: Final = re.compile(r"(?:[^\d+(]*[^\w+(-])?(\+?[\d\s()./-]+)")  # words may stand in front
+_PHONE: Final = re.compile(r"\+?[\d\s()./-]+")
+_PHONE_START: Final = re.compile(r"(?:^|(?<=[\s:.]))[\d+(]")  # words may stand in front
 
 _MOST_PHONE_DIGITS: Final = 15  # of E.164
 _SENTENCE_ENDS: Final = ".,;:!?"
@@ -154,10 +155,11 @@ def _uri(quoted: Quoted) -> Value:
 
 
 def _phone(quoted: Quoted) -> Value:
-    found = _PHONE.fullmatch(quoted.text)
-    if not found or not 5 <= sum(map(str.isdigit, found[1])) <= _MOST_PHONE_DIGITS:
+    start = _PHONE_START.search(quoted.text)
+    number = quoted.text[start.start() if start else 0 :]
+    if not _PHONE.fullmatch(number) or not 5 <= sum(map(str.isdigit, number)) <= _MOST_PHONE_DIGITS:
         raise NoValueError("is not one phone number of 5 to 15 digits")
-    return Value(found[1].strip())
+    return Value(number)
 
 
 _A_NUMBER: Final = any_case(
