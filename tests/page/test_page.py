@@ -199,6 +199,9 @@ def test_a_server_makes_the_adapter_that_the_command_makes(
         asked = {"question": "Which desk?", "choices": ["K1", "K2", "K3"], **rows}
         refused = httpx2.post(f"{server.rest}/v1/adapters", json=asked)
         assert (refused.status_code, message in refused.json()["message"]) == (422, True), refused.json()
+    many = {"choices": [f"K{i}" for i in range(200)], "rows": [{"context": "It is late.", "labels": ["K1"]}] * 100}
+    refused = httpx2.post(f"{server.rest}/v1/adapters", json={"question": "Which desk?", **many})
+    assert (refused.status_code, refused.json()["code"]) == (413, "request_too_large")
     assert server.stop() == 0
     options = ["--text", "mail", "--label", "desk", "--name", "which-desk", "--output", str(tmp_path)]
     subprocess.run([sys.executable, "-m", "mqan_cli.main", "adapt", str(desks), *options], check=True, timeout=300)

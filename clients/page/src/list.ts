@@ -205,7 +205,7 @@ export class List {
     at("corrected").hidden = !numRows;
     at("told-right").textContent = numRows
       ? `${numRows} ${numRows === 1 ? "label is" : "labels are"} yours. An adapter is made of ${LEAST_RIGHT} or more; eight of each label are a good start.`
-      : "Click a label to say which is right; that also says so of one that is right already.";
+      : "Click a label to say which is right, also where it is right already.";
     at("adapt").textContent = corrected.map(({ command }) => command).join("\n\n");
     for (const id of ["adapt-copied", "adapter-made"]) at(id).textContent = "";
   }

@@ -20,6 +20,7 @@ from mqan_serving.observability.logs import RequestLog, answer_and_log, using
 from mqan_serving.service.models import Models
 
 _MOST_ROWS: Final = 500
+_MOST_TO_FIT: Final = 16_000  # rows times labels: some ten seconds
 _FITTING = asyncio.Lock()  # one at a time: it takes a core
 
 
@@ -79,5 +80,8 @@ def _check(question: Question, golds: Sequence[Sequence[str]]) -> None:
         raise refuse("invalid_input", "rows", f"The label {unknown[0][:64]!r} of a row is not among the choices.")
     if not options.multiple and any(len(labels) > 1 for labels in golds):
         raise refuse("invalid_input", "rows", "A row has several labels, but multiple is not set.")
+    if len(golds) * len(known) > _MOST_TO_FIT:
+        message = f"{len(golds)} rows times {len(known)} labels are more than the {_MOST_TO_FIT} that are accepted."
+        raise refuse("request_too_large", "rows", message, "Send fewer rows, or use `mqan adapt`.")
     if len(golds) < LEAST_ROWS or len({frozenset(labels) for labels in golds}) < 2:
         raise refuse("invalid_input", "rows", f"Give at least {LEAST_ROWS} rows, of two labels.")
