@@ -1,4 +1,5 @@
-// Takes the pictures in docs/: node pictures.mjs URL, of a server of the default model. Needs Chromium.
+// Takes the pictures in docs/: node pictures.mjs URL, of a server of the default model. Needs Chromium. Those in docs/ have
+// 256 colours each, which is a third of the size.
 
 import { join } from "node:path";
 import { chromium } from "playwright-core";
@@ -32,7 +33,7 @@ await take("record", {
   },
 });
 await take("list", {
-  colorScheme: "dark",
+  colorScheme: "dark", fullPage: true,
   act: async (page, idle) => {
     await page.setInputFiles("#file", join(import.meta.dirname, "../../examples/tickets.csv"));
     await page.click("#ask");
