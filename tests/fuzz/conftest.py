@@ -2,9 +2,10 @@
 
 import copy
 import os
+import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +34,28 @@ class Target:
         self.replies[status] += 1
         found = _INTERNAL.search(message)
         assert found is None, f"{status} tells {found and found[0]!r}: {message}"
+
+
+def damaged(data: bytes, chance: random.Random, scraps: Sequence[bytes] = (b"\xff" * 9,)) -> bytes:
+    """Return bytes with some of them changed, left out, repeated, put in or cut off."""
+    found = bytearray(data)
+    for _ in range(chance.randint(0, 6)):
+        place = chance.randrange(len(found) + 1)
+        end = min(len(found), place + chance.randint(0, 20))
+        match chance.randrange(6):
+            case 0 if place < len(found):
+                found[place] ^= 1 << chance.randrange(8)
+            case 1:
+                del found[place:end]
+            case 2:
+                found[place:place] = found[place:end] * chance.randint(1, 50)
+            case 3:
+                found[place:place] = chance.randbytes(chance.randint(1, 12))
+            case 4:
+                found[place:place] = chance.choice(scraps)
+            case _ if chance.random() < 0.3:
+                del found[place:]
+    return bytes(found)
 
 
 @pytest.fixture(scope="session")

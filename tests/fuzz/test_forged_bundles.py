@@ -39,6 +39,7 @@ from mqan_serving.observability.metrics import Metrics
 from mqan_serving.rpc.messages import answer_response, model_response
 from mqan_serving.service.answer_service import Service
 from mqan_serving.settings import Settings
+from tests.fuzz.conftest import damaged
 
 _FORGED = 300
 _MOST_BYTES = 16 * 2**30  # of address space
@@ -55,24 +56,6 @@ _NUMBERS: list[Any] = [
 ]  # fmt: skip
 _ODD: list[Any] = [None, [], {}, [[]], {"": {}}, "1", {"a": {"b": 10**400}}, {"a": {"b": math.nan}}]
 _FLOATS = [math.nan, math.inf, -math.inf, 1e38, -1e38, 3e38, 1e30, 1e12, -1e12, 1e5, 0.0, -1.0, 1e-45]
-
-
-def damage(content: bytes, chance: random.Random) -> bytes:
-    """Return the bytes of a file with bits flipped, or bytes left out, repeated or overwritten."""
-    data = bytearray(content)
-    for _ in range(chance.randint(1, 3)):
-        place = chance.randrange(len(data))
-        end = min(len(data), place + chance.randint(1, 200))
-        match chance.randrange(6):
-            case 0:
-                del data[place:end]
-            case 1:
-                data[place:place] = data[place:end]
-            case 2:
-                data[place:end] = chance.randbytes(end - place)
-            case _:
-                data[place] ^= 1 << chance.randrange(8)
-    return bytes(data)
 
 
 def forge(folder: Path, chance: random.Random) -> str:
@@ -92,9 +75,9 @@ def forge(folder: Path, chance: random.Random) -> str:
             _sign(folder, manifest, VOCABULARY, json.dumps(lists).encode())
         case "bytes":
             name = chance.choice(sorted(manifest["files"]))
-            _sign(folder, manifest, name, damage((folder / name).read_bytes(), chance))
+            _sign(folder, manifest, name, damaged((folder / name).read_bytes(), chance))
     content = json.dumps(manifest).encode()
-    (folder / MANIFEST).write_bytes(damage(content, chance) if way == "bytes of the manifest" else content)
+    (folder / MANIFEST).write_bytes(damaged(content, chance) if way == "bytes of the manifest" else content)
     return way
 
 

@@ -19,7 +19,7 @@ import pytest
 from mqan.v1 import answer_pb2
 from mqan_serving.rpc.methods import SERVICE_NAME
 from tests import http2
-from tests.fuzz.conftest import Target
+from tests.fuzz.conftest import Target, damaged
 from tests.peer import Peer
 
 _RAW_FOR_EACH_CASE = 10
@@ -27,7 +27,7 @@ _AT_ONCE = 20
 _STATUS = re.compile(rb"HTTP/1\.1 (\d{3}) ")
 _BODY = json.dumps({"context": "the old harbour was closed", "question": "what ?", "max_answer_tokens": 2}).encode()
 _HEAD = b"POST /v1/answer HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
-_SEEDS = (
+SEEDS = (
     _HEAD + b"content-length: %d\r\n\r\n%s" % (len(_BODY), _BODY),
     _HEAD + b"transfer-encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(_BODY), _BODY),
     _HEAD + b"expect: 100-continue\r\ncontent-length: %d\r\n\r\n%s" % (len(_BODY), _BODY),
@@ -35,7 +35,7 @@ _SEEDS = (
     b"GET /v1/model HTTP/1.0\r\n\r\n",
     b"OPTIONS * HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n",
 )
-_SCRAPS = (
+SCRAPS = (
     *(
         b"\r\n",
         b"\n",
@@ -65,26 +65,6 @@ _SCRAPS = (
 )
 
 
-def mangle(chance: random.Random) -> bytes:
-    """Return a request with bytes changed, left out, repeated, put in or cut off."""
-    data = bytearray(chance.choice(_SEEDS))
-    for _ in range(chance.randint(0, 6)):
-        place = chance.randrange(len(data) + 1)
-        end = min(len(data), place + chance.randint(0, 20))
-        match chance.randrange(5):
-            case 0 if place < len(data):
-                data[place] ^= 1 << chance.randrange(8)
-            case 1:
-                del data[place:end]
-            case 2:
-                data[place:place] = data[place:end] * chance.randint(1, 50)
-            case 3:
-                data[place:place] = chance.choice(_SCRAPS)
-            case _ if chance.random() < 0.3:
-                del data[place:]
-    return bytes(data)
-
-
 async def send_raw(target: Target, data: bytes, chance: random.Random) -> None:
     """Send bytes in up to three pieces and say that no more come; what is answered must be no fault of the server."""
     peer = await Peer.connect(int(target.rest.rpartition(":")[2]))
@@ -101,14 +81,14 @@ async def send_raw(target: Target, data: bytes, chance: random.Random) -> None:
 
 async def test_raw_bytes(target: Target, num_cases: int) -> None:
     chance = random.Random(23)
-    left = [mangle(chance) for _ in range(_RAW_FOR_EACH_CASE * num_cases)]
+    left = [damaged(chance.choice(SEEDS), chance, SCRAPS) for _ in range(_RAW_FOR_EACH_CASE * num_cases)]
 
     async def work() -> None:
         while left:
             await send_raw(target, left.pop(), chance)
 
     await asyncio.gather(*(work() for _ in range(_AT_ONCE)))
-    await send_raw(target, _SEEDS[0], random.Random(1))
+    await send_raw(target, SEEDS[0], random.Random(1))
     assert target.replies["200"]
     assert target.replies["400"]
 

@@ -9,8 +9,7 @@ from hypothesis import given
 
 from mqan_serving.formats.foreign import EXAMPLES
 from mqan_serving.formats.open_inference import decode_elements, encode_elements
-from tests.fuzz.conftest import FUZZED, Target, changed
-from tests.fuzz.test_rpc import mutate
+from tests.fuzz.conftest import FUZZED, Target, changed, damaged
 
 _PATH = "/v2/models/tiny/infer"
 _LENGTH = "inference-header-content-length"
@@ -42,7 +41,7 @@ def test_changed_tensors_in_binary(target: Target, client: httpx2.Client, num_ca
         ]
         head = json.dumps({"inputs": inputs, "parameters": {"binary_data_output": True}}).encode()
         binary = b"".join(tensors.values())
-        content = head + (mutate(binary, chance) if chance.random() < 0.5 else binary)
+        content = head + (damaged(binary, chance) if chance.random() < 0.5 else binary)
         length = len(head) + chance.choice((0, 0, 0, 0, -1, 1, 10**30))
         response = client.post(_PATH, content=content, headers={_LENGTH: f"{length}", "content-type": ""})
         check(target, response)

@@ -9,7 +9,7 @@ import grpc
 from mqan.v1 import answer_pb2
 from mqan_serving.records.documents import RECORD_REQUEST
 from mqan_serving.rpc.methods import HEALTH_SERVICE_NAME, SERVICE_NAME
-from tests.fuzz.conftest import Target
+from tests.fuzz.conftest import Target, damaged
 
 _METHODS = (
     f"/{SERVICE_NAME}/Answer",
@@ -29,28 +29,6 @@ _EXPECTED = {
     grpc.StatusCode.RESOURCE_EXHAUSTED,
 }
 _CASES_FOR_EACH_OF_REST = 2
-
-
-def mutate(message: bytes, chance: random.Random) -> bytes:
-    """Return a message with bits flipped, and bytes left out, repeated, put in or moved."""
-    data = bytearray(message)
-    for _ in range(chance.randint(0, 6)):
-        place = chance.randrange(len(data) + 1)
-        end = min(len(data), place + chance.randint(0, 9))
-        match chance.randrange(6):
-            case 0 if data:
-                data[place % len(data)] ^= 1 << chance.randrange(8)
-            case 1:
-                del data[place:end]
-            case 2:
-                data[place:place] = data[place:end] * chance.randint(1, 20)
-            case 3:
-                data[place:place] = chance.randbytes(chance.randint(1, 12))
-            case 4:
-                data[place:place] = bytes([0xFF] * chance.randint(1, 12))  # numbers without an end
-            case _:
-                del data[place:]
-    return bytes(data)
 
 
 def odd_metadata(chance: random.Random) -> list[tuple[str, Any]]:
@@ -92,7 +70,7 @@ def test_mutated_messages(target: Target, num_cases: int) -> None:
     with grpc.insecure_channel(target.grpc) as channel:
         for _ in range(_CASES_FOR_EACH_OF_REST * num_cases):
             call: Any = channel.unary_unary(chance.choice(_METHODS))  # bytes to bytes
-            payload = mutate(chance.choice(seeds).SerializeToString(), chance)
+            payload = damaged(chance.choice(seeds).SerializeToString(), chance)
             code, details = outcome(call, payload, odd_metadata(chance))
             assert code in _EXPECTED, (code, details, payload)
             target.note(code.name, details)

@@ -26,7 +26,8 @@ import httpx2
 import pytest
 
 from mqan.v1 import answer_pb2, answer_pb2_grpc
-from tests.fuzz.test_http import ATTACKS, attack, mangle
+from tests.fuzz.conftest import damaged
+from tests.fuzz.test_http import ATTACKS, SCRAPS, SEEDS, attack
 from tests.load.test_load import Case, document, make_cases
 from tests.peer import Peer
 from tests.serving.test_connections import ENDLESS
@@ -160,7 +161,7 @@ def run_attacks(http_port: int, grpc_port: int, begun: Event, over: Event) -> No
         asyncio.run(send(http_port, [begin, *[more] * 200]))
 
     ways: list[tuple[Callable[[], None], float]] = [  # and the seconds between two of a way
-        (lambda: asyncio.run(send(http_port, [mangle(chance)])), 0.05),
+        (lambda: asyncio.run(send(http_port, [damaged(chance.choice(SEEDS), chance, SCRAPS)])), 0.05),
         (send_endless, 0.25),
         (lambda: asyncio.run(drip(http_port, over)), 0.0),
         (lambda: ask_about(http_port, chance.choice(texts)), 2.0),
