@@ -313,8 +313,8 @@ def serve_local(
     from mqan_serving.observability.logs import set_up_logs
     from mqan_serving.observability.metrics import Metrics
     from mqan_serving.service.answer_service import Service
-    from mqan_serving.service.models import Models
     from mqan_serving.settings import load_settings
+    from tests.serving_one import models_of
 
     async def run(
         started: "Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]", engine: Any, settings: dict[str, Any]
@@ -323,7 +323,7 @@ def serve_local(
         metrics = Metrics()
         service = Service(engine, load_settings(**settings), meter=metrics)
         await service.warm_up()
-        server = LocalServer(Models.of(service, load_settings(**settings)), load_settings(**settings), metrics)
+        server = LocalServer(models_of(service, load_settings(**settings)), load_settings(**settings), metrics)
         await server.start()
         stop = asyncio.Event()
         started.set_result((asyncio.get_running_loop(), stop))

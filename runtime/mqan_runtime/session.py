@@ -111,8 +111,7 @@ def open_session(
             raise _blame(content, options, name, error) from error
         raise BundleError(f"{name}: onnxruntime cannot run this graph: {error}") from error
     session._model_bytes = None  # kept to open it with another provider, which is never done here
-    if _has_glibc:  # it would keep what is freed, and a graph is opened with several copies of it
-        ctypes.CDLL(None).malloc_trim(0)
+    give_back_memory()  # a graph is opened with several copies of it
     if provider == "cuda" and session.get_providers()[0] != CUDA:
         raise RuntimeError(
             "provider cuda was asked for, but onnxruntime fell back to the CPU: install mqan[gpu], CUDA 13 and "
@@ -123,6 +122,12 @@ def open_session(
         if sorted(found) != sorted(expected):
             raise BundleError(f"{name}: has the {kind}puts {found}, expected {list(expected)}")
     return session
+
+
+def give_back_memory() -> None:
+    """Give the system what has been freed, which glibc would keep."""
+    if _has_glibc:
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _blame(content: bytes, options: onnxruntime.SessionOptions, name: str, error: Exception) -> Exception:

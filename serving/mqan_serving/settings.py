@@ -64,8 +64,8 @@ class Settings(BaseSettings):
     canary_share: float = Field(0.0, ge=0, le=1)
     """That share, 0 to 1, of callers: by the header x-mqan-caller, else by API key."""
     models_memory: int | None = Field(None, ge=1)
-    """MiB that models may take together, counted as three times their files. Above, the one used longest ago leaves.
-    Unset: all that were asked for stay."""
+    """MiB that a plain server may take, counted as 112, and for each open model 64 and twice its files. Above, the one
+    used longest ago leaves. Unset: all that were asked for stay."""
     provider: Literal["auto", "cpu", "cuda"] = "auto"
     """Where the model runs. auto: a GPU if there is one that works, else the CPU."""
     precision: Literal["auto", "float32", "int8"] = "auto"

@@ -31,8 +31,8 @@ from mqan_serving.observability.metrics import Metrics
 from mqan_serving.records.quoted import NEAR_CHARS
 from mqan_serving.records.values import Kind, read_value
 from mqan_serving.service.answer_service import Service
-from mqan_serving.service.models import Models
 from mqan_serving.settings import load_settings
+from tests.serving_one import models_of
 
 
 @dataclass(frozen=True)
@@ -292,7 +292,7 @@ async def start_server(
         http_port, grpc_port = free_ports(2)
         given = {"http_port": http_port, "grpc_port": grpc_port, "drain_delay_s": 0.0, **settings}
         service = make_service(**given)
-        server = LocalServer(Models.of(service, load_settings(**given)), load_settings(**given), metrics)
+        server = LocalServer(models_of(service, load_settings(**given)), load_settings(**given), metrics)
         await server.start()
         channel = grpc.aio.insecure_channel(f"127.0.0.1:{grpc_port}")
         rest = httpx2.AsyncClient(base_url=f"http://127.0.0.1:{http_port}", trust_env=False, verify=False, timeout=60)

@@ -2,8 +2,10 @@
 
 import asyncio
 import errno
+import gc
 import json
 import shutil
+import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from functools import partial
@@ -17,14 +19,12 @@ from typer.testing import CliRunner
 
 from mqan.v1 import answer_pb2, answer_pb2_grpc
 from mqan_cli.main import app
-from mqan_core.bundle import read_manifest
 from mqan_core.errors import InputError
 from mqan_serving.contract.errors import ServingError, SettingsError
 from mqan_serving.keys import add_key
 from mqan_serving.local import LocalServer
 from mqan_serving.observability.metrics import Metrics
 from mqan_serving.service.catalog import CHANGES, Changes, read_catalog, read_changes
-from mqan_serving.service.loading import MEMORY_PER_BYTE
 from mqan_serving.service.models import Models, open_models
 from mqan_serving.settings import Settings, load_settings
 from tests.serving.conftest import until
@@ -98,10 +98,9 @@ async def test_a_canary_has_its_share_of_callers_who_stay_with_it(open_all: Open
     assert {models.name_of(None, f"caller {n}") for n in range(100)} == {"b"}
 
 
-async def test_the_least_recently_used_leaves_and_never_one_in_use(open_all: Open, bundles: Path) -> None:
-    one = MEMORY_PER_BYTE * sum(file.num_bytes for file in read_manifest(bundles / "a")[0].files.values())
+async def test_the_least_recently_used_leaves_and_never_one_in_use(open_all: Open) -> None:
     models = await open_all()
-    models.loader.most_bytes = round(2.5 * one)
+    models.loader.most_bytes = round(2.5 * models._slots["a"].memory)
     (await models.take("b", "")).release()
     held = await models.take("a", "")
     (await models.take("c", "")).release()
@@ -120,17 +119,30 @@ async def test_the_least_recently_used_leaves_and_never_one_in_use(open_all: Ope
     assert models.num_requests == 0
 
 
+async def test_nothing_of_a_closed_model_is_kept_until_a_collection(open_all: Open) -> None:
+    """Collections come late, and would hold up requests."""
+    models = await open_all()
+    held: list[weakref.ref[Any]] = [weakref.ref(models.stable), weakref.ref(models.stable._engine.bundle.vocabulary)]
+    models.loader.most_bytes = 1
+    gc.disable()
+    try:
+        await models.open_one("b")
+        assert opened(models) == {"b"}
+        await until(lambda: all(ref() is None for ref in held))
+    finally:
+        gc.enable()
+
+
 @pytest.mark.parametrize(("of_first", "fits"), [(1, True), (1.5, False)])
 async def test_what_fits_is_not_held_up_by_what_waits_for_others_to_end(
     open_all: Open, bundles: Path, of_first: float, fits: bool
 ) -> None:
     copy_bundle(bundles / "a", bundles / "d", "of d")
     models = await open_all()
-    entry = models._slots["a"].entry
-    for name, size in (("b", of_first), ("d", 0.5)):
+    for name, size in (("a", 1), ("b", of_first), ("c", 1), ("d", 0.5)):
         slot = models._slots[name]
-        slot.entry = replace(slot.entry, num_bytes=round(size * entry.num_bytes))
-    models.loader.most_bytes = round(2.75 * MEMORY_PER_BYTE * entry.num_bytes)
+        slot.entry = replace(slot.entry, num_bytes=round(size * 2**30))
+    models.loader.most_bytes = round(2.75 * models._slots["a"].memory)
     held = [await models.take(name, "") for name in ("a", "c")]
     first = asyncio.ensure_future(models.take("b", ""))
     await until(lambda: not models._slots["a"].is_free)
@@ -151,11 +163,10 @@ async def test_what_fits_is_not_held_up_by_what_waits_for_others_to_end(
     assert models.num_requests == 0
 
 
-async def test_every_answer_is_of_one_model_while_they_change(open_all: Open, bundles: Path) -> None:
+async def test_every_answer_is_of_one_model_while_they_change(open_all: Open) -> None:
     """Many callers ask three models of which two fit, and the default changes; each has what it asked for."""
-    one = MEMORY_PER_BYTE * sum(file.num_bytes for file in read_manifest(bundles / "a")[0].files.values())
     models = await open_all(request_timeout_s=3000)
-    models.loader.most_bytes = round(2.5 * one)
+    models.loader.most_bytes = round(2.5 * models._slots["a"].memory)
     most = 0
 
     async def ask(number: int) -> None:

@@ -258,6 +258,7 @@ class Service:
         self.health.set_draining()
         if self._observer is not None:
             self._observer.cancel()
+            self._observer = None  # which keeps what cancelled it, and with it this service
             self._watch.end()
         await self._batcher.close()
         self._executor.shutdown(wait=False, cancel_futures=True)

@@ -20,9 +20,15 @@ from mqan_serving.service.answer_service import Service
 from mqan_serving.service.catalog import Entry
 from mqan_serving.settings import Settings
 
-MEMORY_PER_BYTE = 3  # that an opened model takes, for each byte of its files
-RETRY_AFTER_S = 1
 _MIB = 1024 * 1024
+PROCESS_BYTES = 112 * _MIB  # that a plain server takes without models, onnxruntime included
+_MODEL_BYTES, _PER_BYTE = 64 * _MIB, 2  # that an open model takes for what is in progress, and for a byte of its files
+RETRY_AFTER_S = 1
+
+
+def memory_of(num_bytes: int) -> int:
+    """Return what an open model counts as, by the bytes of its files."""
+    return _MODEL_BYTES + _PER_BYTE * num_bytes
 
 
 @dataclass(eq=False)
@@ -39,7 +45,7 @@ class Slot:
 
     @property
     def memory(self) -> int:
-        return MEMORY_PER_BYTE * self.entry.num_bytes
+        return memory_of(self.entry.num_bytes)
 
     @property
     def is_free(self) -> bool:
@@ -50,7 +56,7 @@ class Loader:
     """The models that are open, and those that wait to be."""
 
     def __init__(self, settings: Settings, open_one: Callable[[Entry], Awaitable[Service]]) -> None:
-        self.most_bytes = None if settings.models_memory is None else settings.models_memory * _MIB
+        self.most_bytes = None if settings.models_memory is None else settings.models_memory * _MIB - PROCESS_BYTES
         self.opened: list[Slot] = []
         self.asked: list[Slot] = []
         self._settings = settings
@@ -203,6 +209,10 @@ class Loader:
             structlog.get_logger().error("model not closed", model=slot.entry.name, exc_info=error)
         else:
             structlog.get_logger().info("model closed", model=slot.entry.name, model_hash=slot.entry.sha256[:16])
+        from mqan_runtime.session import give_back_memory  # it loads onnxruntime
+
+        del service  # and with it what only this model had
+        await asyncio.to_thread(give_back_memory)
 
 
 def _hand_out(slot: Slot, failure: ServingError | None) -> None:

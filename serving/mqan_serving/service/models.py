@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from pathlib import Path
 
 import structlog
 
@@ -59,16 +58,6 @@ class Models:
         self.loader = Loader(settings, self._open)
         self._watching: asyncio.Task[None] | None = None
         self._changing = asyncio.Lock()
-
-    @classmethod
-    def of(cls, service: Service, settings: Settings) -> "Models":
-        """Return the models of a server of one service that is open."""
-        model = service.model
-        entry = Entry(model.name, settings.bundle or Path(), model.version, model.sha256, 0)
-        models = cls(settings, Catalog(model.name, entries={model.name: entry}))
-        models.loader.keep(models._slots[model.name], service)
-        models.health.set_ready()
-        return models
 
     async def start(self) -> None:
         """Open what is asked for by default, then take requests."""
