@@ -31,7 +31,8 @@ import httpx2
 
 from mqan_core.bundle import read_manifest
 from mqan_serving.keys import add_key
-from mqan_serving.service.loading import PROCESS_BYTES, memory_of
+from mqan_serving.service.catalog import Entry
+from mqan_serving.service.loading import PROCESS_BYTES, Slot
 from tests.load.test_load import Report, put_under_load
 from tests.processes import held_by
 
@@ -85,7 +86,9 @@ async def run_swaps(
 
 def models_memory(folders: Sequence[Path], number: int) -> int:
     """Return the setting in MiB that lets so many of the largest models, but not one more, be open."""
-    sizes = sorted(memory_of(sum(f.num_bytes for f in read_manifest(d)[0].files.values())) for d in folders)
+    bundles = [read_manifest(folder)[0].files.values() for folder in folders]
+    entries = [Entry("", Path(), "", "", sum(file.num_bytes for file in files)) for files in bundles]
+    sizes = sorted(Slot(entry).memory for entry in entries)
     return math.ceil((PROCESS_BYTES + sum(sizes[-number:])) / _MIB)
 
 

@@ -26,11 +26,6 @@ _MODEL_BYTES, _PER_BYTE = 64 * _MIB, 2  # that an open model takes for what is i
 RETRY_AFTER_S = 1
 
 
-def memory_of(num_bytes: int) -> int:
-    """Return what an open model counts as, by the bytes of its files."""
-    return _MODEL_BYTES + _PER_BYTE * num_bytes
-
-
 @dataclass(eq=False)
 class Slot:
     """A bundle, its service while it is open, who uses it and who waits for it."""
@@ -45,7 +40,7 @@ class Slot:
 
     @property
     def memory(self) -> int:
-        return memory_of(self.entry.num_bytes)
+        return _MODEL_BYTES + _PER_BYTE * self.entry.num_bytes
 
     @property
     def is_free(self) -> bool:
