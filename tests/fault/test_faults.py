@@ -10,6 +10,8 @@ import os
 import signal
 import socket
 import statistics
+import subprocess
+import sys
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +24,7 @@ import pytest
 
 from mqan_client import Client, ClientError
 from mqan_runtime.engine import Engine
+from mqan_serving.ray_serve.leftovers import _leftovers
 from tests.fault.callers import CONTEXT, LIMIT, QUESTION, Ask, Caller, Load, rest_caller, rpc_caller, wait_for
 from tests.processes import PROXY, PROXY_STARTER, REPLICA, descendants, held_by
 
@@ -315,6 +318,20 @@ def test_nothing_is_left_of_a_killed_server(start_pair: Callable[[str], Any], st
             left_s = wait_for(lambda _, all_of=below: not any(map(is_alive, all_of)), begun)
         print(f"\nnothing is left of {len(below)} after {left_s:.1f} s, {len(killed)} were killed")
         assert left_s < (10 if TIMES > 1 else 30)  # without help Ray's agents take a minute
+
+
+def test_what_is_left_is_found_through_a_link(tmp_path: Path) -> None:
+    """The system tells of open files where they really are, also where the folder for temporary files is a link."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    waits = "file = open('log', 'w'); print('opened', flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", waits], cwd=tmp_path / "real", stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert process.pid in _leftovers(str(tmp_path / "link"), sys.prefix, set())
+        process.kill()
 
 
 @contextmanager

@@ -28,14 +28,14 @@ def end_leftovers(ray_folder: Path, run_folder: Path) -> "subprocess.Popen[bytes
 
 def _leftovers(folder: str, prefix: str, spared: set[int]) -> Iterator[int]:
     """Yield processes with files in a folder, of this Python or of programs that are installed with it."""
-    python = os.path.realpath(sys.executable)
+    python, real = os.path.realpath(sys.executable), os.path.realpath(folder)
     for process in Path("/proc").glob("[0-9]*"):
         try:
             program = os.readlink(process / "exe")
             if int(process.name) in spared or not (program == python or program.startswith(prefix)):
                 continue
             files = [str(file.readlink()) for file in (process / "fd").iterdir()]
-            if folder.encode() in (process / "cmdline").read_bytes() or any(file.startswith(folder) for file in files):
+            if folder.encode() in (process / "cmdline").read_bytes() or any(file.startswith(real) for file in files):
                 yield int(process.name)
         except OSError:  # it has just ended, or is another user's
             continue
