@@ -142,8 +142,8 @@ class DeviceLoop(StepLoop):
             }
 
         constants = on_device({name: axes for name, axes in self._constants.items() if name not in self._shared})
-        states, axes = (on_device(self._state), on_device(self._state)), {**self._constants, **self._state}
-        return _Place(whole, constants | self._on_device, {}, session, axes, states, graphs)
+        states = on_device(self._state), on_device(self._state)
+        return _Place(whole, constants | self._on_device, {}, self._axes, session, states, graphs)
 
 
 @dataclass(slots=True, eq=False)
@@ -151,7 +151,6 @@ class _Place(HostBuffers):
     """Buffers on the device, and the step bound to them both ways."""
 
     session: onnxruntime.InferenceSession
-    axes: Axes
     states: tuple[dict[str, onnxruntime.OrtValue], dict[str, onnxruntime.OrtValue]]  # before and after a step, in turns
     graphs: tuple[str, str]  # ids of the captured graphs, one a turn
     holder: "weakref.ref[Decoding] | None" = None  # the decoding that is in it
@@ -195,9 +194,6 @@ class _Place(HostBuffers):
 
     def write(self, name: str, array: Array) -> None:
         self.value(name).update_inplace(np.ascontiguousarray(array))
-
-    def zeros(self, name: str) -> Array:
-        return allocate({name: self.axes[name]}, self.sizes)[name]
 
     def bind_output(self, binding: onnxruntime.IOBinding, output: str, name: str) -> None:
         binding.bind_ortvalue_output(output, self.value(name))

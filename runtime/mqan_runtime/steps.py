@@ -87,11 +87,15 @@ class Ended:
 
 @dataclass(slots=True, eq=False)
 class HostBuffers:
-    """Tensors of rows that decode together; what a step reads of them, it reads from the host's memory."""
+    """Tensors of rows that decode together; what a step reads of them, it reads from the host's memory.
+
+    Constants are there once a reader has written them.
+    """
 
     sizes: dict[str, int]
     constants: dict[str, Any]
     state: Buffers
+    axes: Axes
 
     def read(self, name: str) -> Array:
         """Return a tensor as the next step reads it, on the host."""
@@ -100,14 +104,16 @@ class HostBuffers:
 
     def zeros(self, name: str) -> Array:
         """Return zeros of a tensor's shape, on the host; slots with the id of no generator piece."""
-        return np.full_like(self.read(name), self.sizes["V"] if name == "slot_ids" else 0)
+        return allocate({name: self.axes[name]}, self.sizes)[name]
 
     def write(self, name: str, array: Array) -> None:
         """Fill a tensor with an array of its shape."""
-        (self.constants if name in self.constants else self.state)[name] = np.ascontiguousarray(array)
+        (self.state if name in self.state else self.constants)[name] = np.ascontiguousarray(array)
 
     def bind_output(self, binding: onnxruntime.IOBinding, output: str, name: str) -> None:
         """Let a graph write an output where the first step reads it."""
+        if name not in self.state:
+            self.constants[name] = self.zeros(name)
         bind_output(binding, output, self.read(name))
 
 
@@ -166,6 +172,7 @@ class StepLoop:
         self._step = step
         self._constants = constants
         self._state = state
+        self._axes = {**constants, **state}
         self._sizes = sizes
         self._shared = shared
         self._is_tied = "masses" in state  # to a pretrained reader: what it says for ever is ended
@@ -177,8 +184,8 @@ class StepLoop:
     def begin(self, rows: Sequence[Row], max_tokens: npt.NDArray[np.int64], sizes: Mapping[str, int]) -> Decoding:
         """Return rows before their first step, for a reader to fill; ``sizes`` are those of the axes B, C, Q and U."""
         sizes = {**self._sizes, **sizes, "K": min(FIRST_ROOM, int(max_tokens.max()) + 1)}  # a step for the end, too
-        constants = {**allocate({n: axes for n, axes in self._constants.items() if "B" in axes}, sizes), **self._shared}
-        return self._occupy(HostBuffers(sizes, constants, allocate(self._state, sizes)), rows, max_tokens)
+        buffers = HostBuffers(sizes, {**self._shared}, allocate(self._state, sizes), self._axes)
+        return self._occupy(buffers, rows, max_tokens)
 
     def _occupy(
         self, buffers: HostBuffers, rows: Sequence[Row], max_tokens: npt.NDArray[np.int64], num_steps: int = 0
@@ -270,7 +277,7 @@ class StepLoop:
         first = parts[0][0].buffers
         whole = len(parts) == 1 and sizes["B"] == first.sizes["B"]  # more room is all it gets
         constants = first.constants if whole else self._gather(self._constants, parts, sizes) | self._shared
-        return HostBuffers(sizes, constants, self._gather(self._state, parts, sizes))
+        return HostBuffers(sizes, constants, self._gather(self._state, parts, sizes), self._axes)
 
     def _gather(self, tensors: Axes, parts: Sequence[Part], sizes: Mapping[str, int]) -> Buffers:
         gathered = allocate({name: axes for name, axes in tensors.items() if "B" in axes}, sizes)

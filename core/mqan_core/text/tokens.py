@@ -26,7 +26,7 @@ the span of that character.
 import re
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import cache, cached_property, lru_cache
 from itertools import chain
 from typing import NamedTuple
@@ -193,17 +193,12 @@ class _Boundaries:
 
     @cached_property
     def tokens(self) -> tuple[Token, ...]:
-        return tuple(self._tokens())
-
-    def _tokens(self) -> Iterator[Token]:
-        kinds, text = self._kinds, self._text
-        opens = _OPENS[kinds[self._starts], kinds[self._starts + 1]]
-        closes = _CLOSES[kinds[self._ends], kinds[self._ends + 1]]
-        within = zip(opens.tolist(), self._starts.tolist(), self._ends.tolist(), closes.tolist(), strict=True)
-        spans = zip(self.starts.tolist(), self.ends.tolist(), strict=True)
-        for (is_open, first, last, is_closed), (start, end) in zip(within, spans, strict=True):
-            opening, closing = HALF_SPACE if is_open else "", HALF_SPACE if is_closed else ""
-            yield Token(opening + text[first:last] + closing, start, end)
+        kinds, text, halves = self._kinds, self._text, ("", HALF_SPACE)
+        opens = _OPENS[kinds[self._starts], kinds[self._starts + 1]].tolist()
+        closes = _CLOSES[kinds[self._ends], kinds[self._ends + 1]].tolist()
+        within = zip(opens, self._starts.tolist(), self._ends.tolist(), closes, strict=True)
+        pieces = [halves[is_open] + text[first:last] + halves[is_closed] for is_open, first, last, is_closed in within]
+        return tuple(map(Token, pieces, self.starts.tolist(), self.ends.tolist()))
 
 
 _labels = lru_cache(_REMEMBERED_LABELS)(_Boundaries)
