@@ -84,7 +84,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.serve-cpu: pyproject.toml constraints.txt | $(BIN)/python
-	$(SAY) 'what a server needs (FastAPI, gRPC, onnxruntime), 0.15 GB, about half a minute'
+	$(SAY) 'what a server needs (FastAPI, gRPC, onnxruntime), 0.15 GB, about a minute'
 	$(INSTALL) --no-compile --editable '.[cpu]'
 	@$(BIN)/python -m pip uninstall --quiet --yes setuptools
 	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -c 'import mqan_cli.main, mqan_runtime.engine, mqan_serving.local'  # compiles what a server needs

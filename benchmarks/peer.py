@@ -12,6 +12,7 @@ import argparse
 import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 import statistics
 import sys

@@ -11,6 +11,7 @@ import argparse
 import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 import json
 import statistics

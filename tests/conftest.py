@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # the networks here are tiny: threads would only wait for each other
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # also where a test imports onnxruntime first
 os.environ.setdefault("TORCH_FAKE_TENSOR_DISPATCH_CACHE", "0")  # exports of tiny networks take a fifth less without it
 
 import grpc

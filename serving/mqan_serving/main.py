@@ -16,6 +16,7 @@ from mqan_core.bundle import verify_files
 from mqan_core.errors import EngineFailedError
 from mqan_serving.checks import check_keys, check_ports, make_room_for_files
 from mqan_serving.contract.errors import SettingsError
+from mqan_serving.observability.log_writer import WRITER
 from mqan_serving.observability.logs import log, set_up_logs
 from mqan_serving.observability.metrics import Metrics
 from mqan_serving.ray_serve.environment import QUIET_CORE, for_replicas, ray_environment
@@ -100,6 +101,7 @@ def serve_ray(settings: Settings) -> None:
         except (KeyboardInterrupt, SystemExit):  # the latter is how Ray takes SIGTERM while it starts
             signal.alarm(0)  # Ray's library, while it connects, sets one that would abort this process after 3 s
             if is_serving:
+                log("draining")
                 drain_ray(given)
         finally:
             _stop_ray()
@@ -144,7 +146,7 @@ def announce(settings: Settings, what: str) -> None:
         f"  curl {url} -H 'content-type: application/json'{key} -d {sent}",
         f"  {_command()} ask {shlex.quote(_QUESTION)} --text {shlex.quote(_TEXT)} --server {shlex.quote(f'grpc://{rpc}')}",
     ]
-    print("\n".join(lines), file=sys.stderr, flush=True)
+    WRITER.write("\n".join(lines))  # dropped where it cannot be written, as the log's lines are
 
 
 def _command() -> str:

@@ -1,7 +1,10 @@
 """``mqan ask`` with the packaged model in this process: several questions, every kind of them, and refusals."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +39,21 @@ def test_without_a_server_the_packaged_model_answers_every_question() -> None:
     several = ask("What is the order number?", NOBODY)
     assert [document["answer"] for document in several] == ["4711", ""]
     assert ask(NOBODY) == several[1]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["-c", "from mqan_cli.main import app; app()", "ask", "--text", MAIL, "What is the order number?"],
+        ["-c", "import mqan_export.int8"],
+    ],
+)
+def test_onnxruntime_keeps_no_files_of_its_users(given: list[str], tmp_path: Path) -> None:
+    """It does where its telemetry is on, which also looks for the host of its maker."""
+    folders = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "TMPDIR"), str(tmp_path))
+    environment = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
+    subprocess.run([sys.executable, *given], env=environment | folders, check=True)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_refusal_is_status_3_where_that_is_asked_for(tmp_path: Path) -> None:

@@ -172,7 +172,7 @@ def test_versions_are_those_of_the_image(
 ) -> None:
     pins = dict(re.findall(r"^([\w-]+)==(\S+)$", (repository / "constraints.txt").read_text(), re.MULTILINE))
     assert documents[0]["spec"]["rayClusterConfig"]["rayVersion"] == pins["ray"]
-    assert {container["image"] for container in containers.values()} == {f"REGISTRY/mqan:{mqan_core.__version__}"}
+    assert {container["image"] for container in containers.values()} == {f"REGISTRY/mqan-ray:{mqan_core.__version__}"}
 
 
 def test_probes_and_ports_are_the_servers(

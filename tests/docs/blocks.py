@@ -27,7 +27,7 @@ _DECIMAL: Final = re.compile(r"\d+\.\d+")
 _END: Final = "end of a block"
 _TIMEOUT_S: Final = 60
 _REST, _RPC = "127.0.0.1:8000", "127.0.0.1:9000"  # where the pages say that the server is
-_OWN_PORTS: Final = ("8100", "9100")  # of a server that a page starts itself
+_OWN_PORTS: Final = ("8100", "9101")  # of a server that a page starts itself
 _LINKED: Final = ("examples", "serving")  # folders of the repository that pages take files from
 
 

@@ -1,4 +1,4 @@
-"""Documents in the formats of others under fuzzing: valid ones with parts changed are answered, or refused as the
+"""Documents in other formats under fuzzing: valid ones with parts changed are answered, or refused as the
 documentation says, and quotations cut the caller's words.
 """
 

@@ -1,4 +1,4 @@
-"""Real clients of the formats of others get right answers from a server of the default model."""
+"""Real clients of other formats get right answers from a server of the default model."""
 
 import json
 from collections.abc import Callable

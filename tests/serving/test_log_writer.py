@@ -120,16 +120,20 @@ def is_ready(port: int) -> bool:
         return False
 
 
-def test_a_server_whose_log_nobody_reads_answers_on(tiny_bundle: Path, free_ports: Callable[[int], list[int]]) -> None:
+@pytest.mark.parametrize("place", ["pipe", "/dev/full"])
+def test_a_server_whose_log_nobody_takes_starts_and_answers_on(
+    place: str, tiny_bundle: Path, free_ports: Callable[[int], list[int]]
+) -> None:
     http_port, grpc_port = free_ports(2)
     given = {"bundle": tiny_bundle, "http_port": http_port, "grpc_port": grpc_port, "drain_delay_s": 0}
     environment = os.environ | {f"MQAN_{name.upper()}": str(value) for name, value in given.items()}
-    reading, writing = os.pipe()
-    server = subprocess.Popen([sys.executable, "-c", _SERVER], env=environment, stderr=writing)
+    reading, writing = os.pipe() if place == "pipe" else (os.open(place, os.O_WRONLY) for _ in range(2))
+    server = subprocess.Popen([sys.executable, "-c", _SERVER], env=environment, stdout=writing, stderr=writing)
     os.close(writing)
     try:
         wait_until(lambda: server.poll() is not None or is_ready(http_port), 100)
-        for _ in range(4000):  # over 170 bytes each, of which 64 KiB are in the pipe, and 1,000 lines wait
+        # Over 170 bytes each, of which 64 KiB are in the pipe, and 1,000 lines wait.
+        for _ in range(4000 if place == "pipe" else 1):
             assert ask(http_port, "/v1/answer", b"{")[0] == 400
         body: Any = json.dumps({"context": "the old harbour", "question": "what ?"}).encode()
         wait_until(lambda: b"\nmqan_log_lines_dropped_total 0.0" not in ask(http_port, "/metrics")[1])

@@ -71,6 +71,10 @@ def request_of(model: str) -> answer_pb2.AnswerRequest:
     return answer_pb2.AnswerRequest(context=BODY["context"], question=BODY["question"], model=model)
 
 
+def kept(bundles: Path) -> Any:
+    return json.loads((bundles / CHANGES).read_text())
+
+
 def opened(models: Models) -> set[str]:
     return {entry.name for entry, is_open, _ in models.listed() if is_open}
 
@@ -209,6 +213,32 @@ async def test_a_folder_is_watched_and_requests_end_on_what_they_began_with(open
     assert models.name_of(None, "") == "d", "what cannot be changes nothing"
 
 
+@pytest.mark.parametrize("can_write", [True, False])
+async def test_what_is_stable_at_first_stays_so(
+    open_all: Open, bundles: Path, monkeypatch: pytest.MonkeyPatch, can_write: bool
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    if not can_write:
+        monkeypatch.setattr("mqan_serving.service.models.write_changes", refuse)
+    models = await open_all()
+    copy_bundle(bundles / "b", bundles / "0", "of one that sorts first")
+    await until(lambda: "0" in {entry.name for entry, _, _ in models.listed()})
+    assert models.name_of(None, "") == "a"
+    (bundles / ".new").write_text('{"canary": "0"}')
+    (bundles / ".new").rename(bundles / CHANGES)
+    await until(lambda: models.catalog.canary == "0")
+    assert models.name_of("stable", "") == "a", "what says nothing of it leaves it"
+    await models.close()
+    if can_write:
+        (bundles / CHANGES).write_text('{"stable": "a"}')
+        assert (await open_all()).name_of(None, "") == "a", "after a restart, too"
+        shutil.rmtree(bundles / "a")
+        with pytest.raises(SettingsError, match=r"stable in models.json: 'a' is no model; there are 0, b, c"):
+            await open_all()
+
+
 async def test_a_damaged_bundle_changes_nothing(open_all: Open, bundles: Path) -> None:
     models = await open_all()
     for graph in (bundles / "b").glob("*.onnx"):
@@ -216,14 +246,14 @@ async def test_a_damaged_bundle_changes_nothing(open_all: Open, bundles: Path) -
     with pytest.raises(SettingsError, match="b cannot be loaded"):
         await models.change(lambda changes: changes.model_copy(update={"stable": "b"}))
     assert models.name_of(None, "") == "a"
-    assert not (bundles / CHANGES).exists()
+    assert kept(bundles) == {"stable": "a"}
     with pytest.raises(ServingError, match="b cannot be loaded"):
         await models.take("b", "")
     (await models.take("a", "")).release()
     with pytest.raises(SettingsError, match="onnx"):
         await models.change(lambda changes: changes.model_copy(update={"bundles": {"d": bundles / "b"}}))
     assert "d" not in {entry.name for entry, _, _ in models.listed()}
-    assert not (bundles / CHANGES).exists()
+    assert kept(bundles) == {"stable": "a"}
 
 
 async def test_a_card_that_is_no_more_the_bundles_is_not_shown(served: Any, bundles: Path) -> None:
@@ -349,7 +379,12 @@ async def test_an_admin_changes_models_while_they_are_served(served: Any, bundle
         assert refused.status_code in (404, 422), refused.text
     await rest.delete("/admin/models/a", headers=own)
     assert (await rest.post("/v1/answer", json=BODY | {"model": "a"})).status_code == 404
-    assert json.loads((bundles / CHANGES).read_text()) == {
+    for name, told in (("b", "b is the stable model"), ("c", "c is the canary")):
+        await rest.put("/admin/aliases/canary", json={"model": "c", "share": 1}, headers=own)
+        refused = await rest.delete(f"/admin/models/{name}", headers=own)
+        assert (refused.status_code, refused.json()["message"]) == (422, f"{told}.")
+    await rest.delete("/admin/aliases/canary", headers=own)
+    assert kept(bundles) == {
         "bundles": {"d": str(bundles / "a")},
         "unloaded": ["a"],
         "stable": "b",

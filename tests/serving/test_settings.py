@@ -17,6 +17,7 @@ import pytest
 from mqan_client import Client
 from mqan_serving.contract.errors import SettingsError
 from mqan_serving.main import announce, serve_local, serve_ray
+from mqan_serving.observability.log_writer import WRITER
 from mqan_serving.ray_serve.environment import ray_environment
 from mqan_serving.settings import Settings, find_bundle, load_settings, origins
 
@@ -115,9 +116,14 @@ def test_an_empty_file_of_keys_opens_no_server(monkeypatch: pytest.MonkeyPatch, 
     assert load_settings(api_key_file=tmp_path / "keys").api_key_file == tmp_path / "keys"
 
 
+def announced(settings: Settings, capsys: pytest.CaptureFixture[str]) -> str:
+    announce(settings, "tiny 1")
+    assert WRITER.flush(60)
+    return capsys.readouterr().err
+
+
 def test_the_lines_of_a_ready_server_have_addresses_that_can_be_called(capsys: pytest.CaptureFixture[str]) -> None:
-    announce(load_settings(host="::1", http_port=8001, grpc_port=9001), "tiny 1")
-    lines = capsys.readouterr().err
+    lines = announced(load_settings(host="::1", http_port=8001, grpc_port=9001), capsys)
     assert "curl 'http://[::1]:8001/v1/answer'" in lines  # else a shell takes the brackets for a pattern
     (server,) = re.findall(r"--server '(\S+)'", lines)
     assert server == "grpc://[::1]:9001"
@@ -128,8 +134,7 @@ def test_the_lines_of_a_ready_server_have_a_key_where_one_is_asked_for(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     for settings in (load_settings(), load_settings(api_key_file=tmp_path / "keys")):
-        announce(settings, "tiny 1")
-        has_key = '-H "authorization: Bearer $MQAN_API_KEY"' in capsys.readouterr().err
+        has_key = '-H "authorization: Bearer $MQAN_API_KEY"' in announced(settings, capsys)
         assert has_key == (settings.api_key_file is not None)
 
 
@@ -146,8 +151,7 @@ def test_the_lines_of_a_ready_server_name_a_command_that_is_there(
     monkeypatch.setattr(sys, "executable", str(folder / "python"))
     monkeypatch.setenv("PATH", str(folder if place == "on the path" else tmp_path))
     monkeypatch.chdir(tmp_path if place == "below this folder" else other)
-    announce(load_settings(), "tiny 1")
-    (line,) = [line for line in capsys.readouterr().err.splitlines() if "--server" in line]
+    (line,) = [line for line in announced(load_settings(), capsys).splitlines() if "--server" in line]
     subprocess.run(line, shell=True, check=True)
     named = {"on the path": "mqan", "below this folder": "an environment/bin/mqan", "elsewhere": str(folder / "mqan")}
     assert shlex.split(line)[0] == named[place]

@@ -4,8 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from mqan_training.optim import WeightAverage, make_optimizer, rate_share
+from mqan_training.optim import WeightAverage, make_optimizer
 from mqan_training.recipe import Recipe
+from mqan_training.schedule import rate_share
 from mqan_training.stream import round_of
 
 

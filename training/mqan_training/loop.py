@@ -24,10 +24,11 @@ from mqan_training import checkpoint as checkpoints
 from mqan_training.batch import Batch, is_reduced, prepare_device, tune_process
 from mqan_training.distributed import Processes, joined_processes
 from mqan_training.losses import Losses
-from mqan_training.optim import WeightAverage, make_optimizer, rate_share, refuse_divergence
+from mqan_training.optim import WeightAverage, make_optimizer, refuse_divergence
 from mqan_training.readers import PieceReader, WordReader
 from mqan_training.recipe import PiecesConfig, Recipe
 from mqan_training.runlog import RunLog, console
+from mqan_training.schedule import rate_share
 from mqan_training.spelling import generator_tokens, grow
 from mqan_training.start import Start, adopt, record_origin, refuse_other_start
 from mqan_training.stream import POOLS, Drawn, Stream

@@ -25,8 +25,9 @@ from mqan_baselines.splits import mini_batches, read_splits
 from mqan_baselines.tasks import BaselineTask, baseline_task
 from mqan_training.batch import moved, prepare_device, sorted_batches
 from mqan_training.model.bert import Bert, BertConfig
-from mqan_training.optim import rate_share, refuse_divergence
+from mqan_training.optim import refuse_divergence
 from mqan_training.runlog import console
+from mqan_training.schedule import rate_share
 
 _EVALUATED_TOGETHER: Final = 64  # sequences
 _LOG_EVERY: Final = 50  # steps

@@ -1,1 +1,1 @@
-"""Request formats of others, as adapters onto the service."""
+"""Other request formats, as adapters onto the service."""

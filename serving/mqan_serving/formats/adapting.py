@@ -1,4 +1,4 @@
-"""Reading documents in the formats of others by pydantic models, and the parts that their responses share."""
+"""Reading documents in other formats by pydantic models, and the parts that their responses share."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -73,7 +73,7 @@ def add_foreign_routes(
         listed = [(entry.name, entry.version) for entry, _, _ in models.listed()]
         return JSONResponse(decisions.list_models(listed, is_jev=models.is_alias(decisions.JEV)))
 
-    given: dict[str, Any] = {"dependencies": dependencies, "tags": ["formats of others"]}
+    given: dict[str, Any] = {"dependencies": dependencies, "tags": ["other formats"]}
     for spoken in FORMATS:
         example = EXAMPLES[spoken.path]
         app.post(

@@ -147,7 +147,7 @@ def add_inference_routes(
                 summary=summary,
                 operation_id=f"inference{operation}",
                 name=name,
-                tags=["formats of others"],
+                tags=["other formats"],
                 include_in_schema=not version,
                 **more,
                 **(post if call is infer else {}),

@@ -28,7 +28,8 @@ def add_admin_routes(app: FastAPI, get_models: Callable[[], Models]) -> None:
         try:
             await models.change(make)
         except SettingsError as error:
-            raise refuse("invalid_input", "body", str(error), "`mqan models list` shows what is served.") from None
+            hint = "`mqan models list` shows what is served."
+            raise refuse("invalid_input", "body", f"{str(error).rstrip('.')}.", hint) from None
         return _document(models)
 
     async def set_to(**values: Any) -> dict[str, Any]:
@@ -52,9 +53,15 @@ def add_admin_routes(app: FastAPI, get_models: Callable[[], Models]) -> None:
             bundles = {other: folder for other, folder in changes.bundles.items() if other != name}
             return changes.model_copy(update={"bundles": bundles, "unloaded": (*changes.unloaded, name)})
 
-        entries = get_models().catalog.entries
-        if name not in entries:
-            raise refuse("unknown_model", "model", f"There is no such model; {', '.join(entries)} are served.")
+        catalog = get_models().catalog
+        if name not in catalog.entries:
+            raise refuse("unknown_model", "model", f"There is no such model; {', '.join(catalog.entries)} are served.")
+        if name == catalog.canary:
+            hint = "End that first: `mqan models alias canary`."
+            raise refuse("invalid_input", "model", f"{name} is the canary.", hint)
+        if name == catalog.stable:
+            hint = "Make another one stable first: `mqan models alias stable NAME`."
+            raise refuse("invalid_input", "model", f"{name} is the stable model.", hint)
         return await change(make)
 
     async def set_stable(given: Annotated[_Alias, Body()]) -> dict[str, Any]:

@@ -121,11 +121,10 @@ def read_catalog(settings: Settings, changes: Changes) -> Catalog:
     stable = changes.stable or settings.stable or next(iter(entries))
     canary = (settings.canary if changes.canary is None else changes.canary) or None
     share = settings.canary_share if changes.canary_share is None else changes.canary_share
-    for alias, name in ((STABLE, stable), (CANARY, canary)):
+    for alias, name, changed in ((STABLE, stable, changes.stable), (CANARY, canary, changes.canary)):
         if name is not None and name not in entries:
-            raise SettingsError(
-                f"setting {alias} (MQAN_{alias.upper()}): {name!r} is no model; there are {', '.join(entries)}"
-            )
+            place = f"{alias} in {CHANGES}" if changed else f"setting {alias} (MQAN_{alias.upper()})"
+            raise SettingsError(f"{place}: {name!r} is no model; there are {', '.join(entries)}")
     return Catalog(stable, canary, share if canary else 0.0, entries)
 
 

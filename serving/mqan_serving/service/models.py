@@ -8,6 +8,7 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -61,7 +62,10 @@ class Models:
 
     async def start(self) -> None:
         """Open what is asked for by default, then take requests."""
-        self._changes = read_changes(self.settings)
+        self._changes = self._kept()
+        if self._changes != read_changes(self.settings):
+            with suppress(OSError):  # read-only: this process alone knows
+                write_changes(self.settings, self._changes)
         seen = signature(self.settings)
         for name in dict.fromkeys(filter(None, (self.catalog.stable, self.catalog.canary))):
             await self.loader.open(self._slots[name])
@@ -106,7 +110,7 @@ class Models:
         return str(name)
 
     def is_alias(self, name: str) -> bool:
-        """Return whether a name is one of those that mean the default in the formats of others."""
+        """Return whether a name is one of those that mean the default in other formats."""
         return any(fnmatchcase(name, alias) for alias in self.settings.model_aliases)
 
     async def take(self, wanted: str | None, caller: str, timeout_ms: int | None = None) -> "Lease":
@@ -191,7 +195,12 @@ class Models:
                 structlog.get_logger().error("models not changed", reason=str(error))
 
     def _kept(self) -> Changes:
-        return self._changes if bundles_folder(self.settings) is None else read_changes(self.settings)
+        """Return what was changed; where nothing says which is stable, the present one is, whatever comes later."""
+        if bundles_folder(self.settings) is None:
+            return self._changes
+        changes = read_changes(self.settings)
+        is_said = changes.stable or self.settings.stable
+        return changes if is_said else changes.model_copy(update={"stable": self.catalog.stable})
 
     async def open_one(self, name: str) -> None:
         """Open a model before somebody asks for it; raise ``InputError`` where there is none."""
