@@ -88,7 +88,7 @@ def test_the_change_log_begins_with_this_version(repository: Path) -> None:
 def test_there_is_one_version(repository: Path) -> None:
     openapi = json.loads((repository / "protos" / "openapi.json").read_text())
     assert openapi["info"]["version"] == mqan_core.__version__
-    images = re.findall(r"mqan:(\d[\w.]*)", (repository / "deploy" / "kuberay.yaml").read_text())
+    images = re.findall(r"mqan-ray:(\d[\w.]*)", (repository / "deploy" / "kuberay.yaml").read_text())
     assert set(images) == {mqan_core.__version__}
 
 
