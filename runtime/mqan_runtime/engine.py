@@ -21,7 +21,7 @@ from mqan_core.manifest import MANIFEST, Device, Graphs
 from mqan_runtime.device import SIZES, DeviceLoop, DeviceWindowsRead, fix_sizes, gather_graph
 from mqan_runtime.graphs import FIXED, NEXT, step_constants, step_state
 from mqan_runtime.readers import PieceReader, WordReader
-from mqan_runtime.session import CPU, CUDA, Precision, Provider, has_cuda, is_int8, open_session, use_huge_pages
+from mqan_runtime.session import CPU, CUDA, Precision, Provider, has_cuda, is_int8, open_session
 from mqan_runtime.steps import SAMPLE, Decoding, Ended, ReadRequest, Row, StepLoop
 
 _WINDOWS_TOGETHER: Final = 32  # on a GPU
@@ -110,7 +110,6 @@ class Engine:
                 raise
             message = f"bundle {folder}: does not run with the sizes that {MANIFEST} states: {error}"
             raise BundleError(message) from error
-        use_huge_pages()
         return engine
 
     @property

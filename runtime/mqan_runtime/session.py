@@ -2,10 +2,8 @@
 
 import ctypes
 import platform
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -35,12 +33,6 @@ _MALFORMED = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 _CUDA_OPTIONS = {"use_tf32": "0"}  # float32 is to be float32
 _FRUGAL = {"arena_extend_strategy": "kSameAsRequested"}  # a capture may need more than its trials took, so not there
 
-# Begin, end and sizes of memory of a process's own, in what Linux says of it.
-_OWN_MEMORY = re.compile(
-    r"^([\da-f]+)-([\da-f]+) rw-p \S+ \S+ 0 *(?:\[heap\])?\nSize: +(\d+) kB\n(?:.*\n){2}Rss: +(\d+) kB", re.MULTILINE
-)
-_HUGE_PAGES: Final = Path("/sys/kernel/mm/transparent_hugepage/enabled")
-_MADV_COLLAPSE = 25
 _MXCSR = 7  # its place among the 32-bit words of glibc's fenv_t on x86-64
 _FLUSH = 0x8040  # FTZ and DAZ: what is computed, and what is read
 _Environment = ctypes.c_uint32 * 8
@@ -241,21 +233,3 @@ def denormals_as_zero() -> Iterator[None]:
         yield
     finally:
         _libm.fesetenv(before)
-
-
-def use_huge_pages() -> None:
-    """Move what this process holds, weights above all, into huge pages, on Linux from 6.1 on.
-
-    A CPU then finds it faster. What is hardly filled, such as stacks, is left as it is, and so is all where the
-    system's administrator wants no huge pages.
-    """
-    try:
-        if "[never]" in _HUGE_PAGES.read_text(encoding="ascii"):
-            return
-        memory, libc = Path("/proc/self/smaps").read_text(encoding="utf-8", errors="replace"), ctypes.CDLL(None)
-    except OSError:  # another system
-        return
-    for begin, end, size, filled in _OWN_MEMORY.findall(memory):
-        if 2 * int(filled) >= int(size):
-            first, stop = int(begin, 16), int(end, 16)
-            libc.madvise(ctypes.c_void_p(first), ctypes.c_size_t(stop - first), _MADV_COLLAPSE)  # as far as it goes

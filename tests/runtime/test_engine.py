@@ -3,7 +3,6 @@
 import json
 import multiprocessing
 import os
-import platform
 import resource
 import sys
 from concurrent.futures import ProcessPoolExecutor
@@ -17,7 +16,7 @@ from mqan_core.ask.options import YES_NO, Options, choices_of
 from mqan_core.errors import BundleError, InputError
 from mqan_core.manifest import MANIFEST
 from mqan_runtime.engine import Engine
-from mqan_runtime.session import _HUGE_PAGES, _blame, open_session, session_options, use_huge_pages
+from mqan_runtime.session import _blame, open_session, session_options
 from tests.processes import held_by
 
 
@@ -119,21 +118,3 @@ def test_the_memory_of_long_requests_is_given_back(tiny_bundle: Path) -> None:
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         before, most, after = pool.submit(_memory_around_long_requests, tiny_bundle).result()
     assert after - before < (most - before) / 2
-
-
-def test_what_is_held_moves_into_huge_pages() -> None:
-    """Weights are found faster there; what is hardly filled must not be filled."""
-    version = tuple(int(part) for part in platform.release().split(".")[:2] if part.isdigit())
-    if version < (6, 1) or not _HUGE_PAGES.exists() or "[never]" in _HUGE_PAGES.read_text():
-        pytest.skip("no huge pages here")
-
-    def huge_kib() -> int:
-        [line] = [x for x in Path("/proc/self/smaps_rollup").read_text().splitlines() if x.startswith("AnonHuge")]
-        return int(line.split()[1])
-
-    held = bytes(range(256)) * (1 << 18)  # 64 MiB; numpy asks for huge pages by itself
-    before, memory_kib = huge_kib(), held_by(os.getpid()).memory_kib
-    use_huge_pages()
-    assert huge_kib() >= before + len(held) // 2048
-    assert held_by(os.getpid()).memory_kib < 2 * memory_kib
-    assert held == bytes(range(256)) * (1 << 18)
