@@ -56,7 +56,7 @@ def test_onnxruntime_keeps_no_files_of_its_users(given: list[str], tmp_path: Pat
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_refusal_is_status_3_where_that_is_asked_for(tmp_path: Path) -> None:
+def test_a_refusal_is_status_3_where_that_is_asked_for() -> None:
     given = ["ask", "--text", MAIL, "What is the order number?"]
     assert runner.invoke(app, [*given, "--fail"]).exit_code == 0
     refused = runner.invoke(app, [*given, NOBODY, "--fail"])

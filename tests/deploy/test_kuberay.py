@@ -255,9 +255,7 @@ def test_containers_are_confined(
         assert {"name": "HOME", "value": "/tmp"} in container["env"]
 
 
-def test_pods_reach_each_other_and_names_and_only_the_head_kubernetes(
-    documents: list[dict[str, Any]], templates: list[dict[str, Any]]
-) -> None:
+def test_pods_reach_each_other_and_names_and_only_the_head_kubernetes(documents: list[dict[str, Any]]) -> None:
     _, _, policy, of_head = (document.get("spec", {}) for document in documents)
     own, names = policy["egress"]
     assert own == {"to": [{"podSelector": policy["podSelector"]}]}

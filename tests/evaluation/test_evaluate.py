@@ -51,7 +51,8 @@ def test_every_example_is_scored_and_unreadable_ones_are_named(section: Section,
     ]
 
 
-def test_answers_belong_to_their_examples(tiny_bundle: Path, section: Section, measuring: Measuring) -> None:
+@pytest.mark.usefixtures("section")  # which asks
+def test_answers_belong_to_their_examples(tiny_bundle: Path, measuring: Measuring) -> None:
     """Batches are formed by length; the answers must come back in the order of the file."""
     engine = Engine.open(tiny_bundle)
     for (_, sentence), record in zip(ROWS, measuring.answers, strict=True):

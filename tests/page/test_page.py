@@ -93,7 +93,7 @@ def test_the_stored_answers_are_those_of_the_model(browse: Any, page_server: str
     assert stored == live, "run `npm run arrival -- URL` in clients/page, then `npm run build`"
 
 
-def test_copied_code_runs(browse: Any, page_server: str, tmp_path: Path) -> None:
+def test_copied_code_runs(browse: Any, page_server: str) -> None:
     code = browse("code", page_server)
     assert list(code) == ["curl", "Python", "TypeScript", "grpcurl", "Decision API", "JSON of the answers"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

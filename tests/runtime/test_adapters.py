@@ -82,7 +82,7 @@ def test_how_common_labels_are_is_learnt_only_of_rows_that_say_it() -> None:
     assert fitted.accuracy[1] > fitted.accuracy[0]
 
 
-def test_several_labels_and_none_at_all_are_learnt(tmp_path: Path) -> None:
+def test_several_labels_and_none_at_all_are_learnt() -> None:
     seen, golds = rows(60, 4, told=4.0, own=0.0)
     several = AdapterHead("Which?", HEAD.choices, "a" * 64, 1, multiple=True)
     both = [("a", "b") if gold == ("a",) else () if gold == ("c",) else gold for gold in golds]

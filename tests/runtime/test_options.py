@@ -213,7 +213,7 @@ def test_a_contiguous_answer_is_exactly_one_quotation(engine: Engine) -> None:
     assert num_answered > 30
 
 
-def test_the_offset_of_refusals_moves_free_answers_and_no_others(small_bundle: Path, engine: Engine) -> None:
+def test_the_offset_of_refusals_moves_free_answers_and_no_others(engine: Engine) -> None:
     manifest = engine.bundle.manifest
     never, always = (
         Engine(replace(engine.bundle, manifest=replace(manifest, refusal_offset=offset)), provider="cpu")

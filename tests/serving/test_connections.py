@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections.abc import Callable
 from itertools import chain, repeat
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -99,7 +98,7 @@ async def test_the_refusal_can_be_read(start_server: StartServer, where: str) ->
     assert (refused.status_code, refused.json()["code"]) == (431, "metadata_too_large")
 
 
-async def test_trailers_are_no_headers(start_server: StartServer, tmp_path: Path) -> None:
+async def test_trailers_are_no_headers(start_server: StartServer) -> None:
     callers = await start_server()
     body = json.dumps(callers.body).encode()
     peer = await Peer.connect(callers.http_port)

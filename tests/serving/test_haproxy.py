@@ -94,7 +94,7 @@ async def call(channel: grpc.aio.Channel, method: str, metadata: Any = ()) -> by
     return response
 
 
-async def test_its_errors_are_those_of_the_api(write_configuration: Any, start_haproxy: Any, monkeypatch: Any) -> None:
+async def test_its_errors_are_those_of_the_api(write_configuration: Any, start_haproxy: Any) -> None:
     file, http_port, grpc_port = write_configuration(backend_port=1)
     text = rewrite(file.read_text(), file.parent)
     assert "127.0.0.1:514" not in text

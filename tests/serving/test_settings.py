@@ -86,7 +86,7 @@ def test_variables_of_others_are_none_of_ours(monkeypatch: pytest.MonkeyPatch) -
     assert load_settings().http_port == 8000
 
 
-def test_a_host_that_is_none_is_named(tmp_path: Path) -> None:
+def test_a_host_that_is_none_is_named() -> None:
     with pytest.raises(SettingsError, match=r"setting host \(MQAN_HOST\): no\.such\.host\.invalid"):
         serve_local(load_settings(host="no.such.host.invalid"))
 

@@ -1,9 +1,7 @@
 """A recipe that trains in seconds, for the tests that train."""
 
 import json
-import os
 import random
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -81,30 +79,6 @@ def tiny_recipe(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     recipe = folder / "tiny.yaml"
     recipe.write_text(RECIPE.format(vectors=folder / "vectors.safetensors"))
     return recipe, folder / "data"
-
-
-@pytest.fixture(scope="session")
-def write_encoder() -> Callable[..., Path]:
-    pytest.importorskip("transformers", reason="needs the extra embed")
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    from transformers import BertConfig, BertModel, BertTokenizer
-
-    def write(folder: Path, pieces: Sequence[str], num_layers: int) -> Path:
-        folder.mkdir()
-        known = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *pieces]
-        (folder / "vocab.txt").write_text("\n".join(known))
-        BertTokenizer(str(folder / "vocab.txt")).save_pretrained(folder)
-        config = BertConfig(
-            vocab_size=len(known),
-            hidden_size=16,
-            num_hidden_layers=num_layers,
-            num_attention_heads=2,
-            intermediate_size=16,
-        )
-        BertModel(config).save_pretrained(folder)
-        return folder
-
-    return write
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,6 @@ from mqan_training.losses import Mean, value_of
 from mqan_training.recipe import Recipe, load_recipe
 from tests.training import test_loop
 
-CPU = torch.device("cpu")
 NUM_STEPS = 14
 CUT_AT = 7
 # No dropout, and no moment so small that rounding decides the sign of a step. Few rows a batch: some have but one.

@@ -5,17 +5,12 @@ from pathlib import Path
 import pytest
 
 import mqan_core.answer.types
-from mqan_core.answer.trace import attribute
-from mqan_core.ask.request import read_request
 from mqan_core.example import Example
-from mqan_core.text.tokens import read_tokens
-from mqan_core.text.vocab import Vocabulary
 from mqan_data.tasks import Task, task_named, tasks
-from mqan_training.roundtrip import WAYS, Loss, RoundTrip, gold_trace, round_trip
+from mqan_training.roundtrip import WAYS, Loss, RoundTrip, round_trip
 
 CONTEXT = "The cat sat. The Old\n Harbour (1923) was closed."
 QUESTION = "Was the harbour open or closed?"
-NOTHING = Vocabulary((), ())
 
 
 def task(metric: str) -> Task:
@@ -24,13 +19,6 @@ def task(metric: str) -> Task:
 
 def example(answer: str, *others: str, context: str = CONTEXT, name: str = "1") -> Example:
     return Example("t", name, context, QUESTION, (answer, *others))
-
-
-def send(answer: str, *, copy: bool) -> mqan_core.answer.types.Answer:
-    request = read_request(NOTHING, CONTEXT, QUESTION)
-    pieces = [token.key for token in read_tokens(answer)]
-    vocabulary = Vocabulary(tuple(dict.fromkeys(pieces)), ())
-    return attribute(gold_trace(pieces, request, vocabulary, copy=copy), request, vocabulary, len(pieces))
 
 
 @pytest.mark.parametrize("metric", ["em", "nf1", "bleu", "avg_rouge", "corpus_f1"])
