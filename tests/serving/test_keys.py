@@ -59,10 +59,6 @@ def test_everything_else_is_refused(file: Path, authorization: str | None) -> No
     assert key not in str(raised.value)
 
 
-def test_without_a_file_everybody_is_let_in() -> None:
-    assert ApiKeys(None).authenticate(None) is None
-
-
 def test_an_empty_file_lets_nobody_in(file: Path) -> None:
     file.write_text("# nobody yet\n\n")
     with pytest.raises(ServingError):

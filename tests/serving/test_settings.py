@@ -205,16 +205,16 @@ def test_replicas_find_files_in_whatever_folder_they_run(monkeypatch: pytest.Mon
 
 
 @pytest.fixture
-def run_folder() -> Iterator[Path]:
-    """One with a path as short as a server's."""
+def run_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """One with a path as short as a server's, where there is HAProxy."""
+    monkeypatch.setenv("RAY_SERVE_HAPROXY_BINARY_PATH", "/bin/true")
+    monkeypatch.delenv("RAY_SERVE_ENABLE_HA_PROXY", raising=False)
     with tempfile.TemporaryDirectory(prefix="mqan-", dir="/tmp") as folder:
         yield Path(folder)
 
 
-def test_servers_on_one_machine_share_no_ports_of_replicas(monkeypatch: pytest.MonkeyPatch, run_folder: Path) -> None:
+def test_servers_on_one_machine_share_no_ports_of_replicas(run_folder: Path) -> None:
     """Ray lets several replicas listen on one port, and the requests of one server then reach the other."""
-    monkeypatch.setenv("RAY_SERVE_HAPROXY_BINARY_PATH", "/bin/true")
-    monkeypatch.delenv("RAY_SERVE_ENABLE_HA_PROXY", raising=False)
 
     def ranges(http_port: int, claims: ExitStack) -> list[range]:
         environment = ray_environment(load_settings(http_port=http_port), run_folder, claims)
@@ -237,9 +237,7 @@ def test_servers_on_one_machine_share_no_ports_of_replicas(monkeypatch: pytest.M
         assert set(ranges(8000, claims)[0]).isdisjoint(first)
 
 
-def test_no_free_ports_for_replicas_are_an_error(monkeypatch: pytest.MonkeyPatch, run_folder: Path) -> None:
-    monkeypatch.setenv("RAY_SERVE_HAPROXY_BINARY_PATH", "/bin/true")
-    monkeypatch.delenv("RAY_SERVE_ENABLE_HA_PROXY", raising=False)
+def test_no_free_ports_for_replicas_are_an_error(run_folder: Path) -> None:
     with ExitStack() as claims:
         for begin in range(10_000, 15_000 - 5_000 % 2_000, 2_000):
             listener = claims.enter_context(socket.socket())
@@ -255,8 +253,6 @@ def _is_free(port: int) -> bool:
 
 
 def test_ray_falls_back_to_its_own_proxy(monkeypatch: pytest.MonkeyPatch, run_folder: Path) -> None:
-    monkeypatch.setenv("RAY_SERVE_HAPROXY_BINARY_PATH", "/bin/true")
-    monkeypatch.delenv("RAY_SERVE_ENABLE_HA_PROXY", raising=False)
     with ExitStack() as claims:
         environment = ray_environment(load_settings(), run_folder, claims)
     assert environment["RAY_SERVE_ENABLE_HA_PROXY"] == "1"
@@ -270,8 +266,6 @@ def test_ray_falls_back_to_its_own_proxy(monkeypatch: pytest.MonkeyPatch, run_fo
 def test_what_haproxy_needs_is_checked_before_ray_starts(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, run_folder: Path
 ) -> None:
-    monkeypatch.setenv("RAY_SERVE_HAPROXY_BINARY_PATH", "/bin/true")
-    monkeypatch.delenv("RAY_SERVE_ENABLE_HA_PROXY", raising=False)
     with ExitStack() as claims:
         deep = tmp_path / ("deep" * 10) / "mqan-12345678"
         with pytest.raises(SettingsError, match=rf"{deep.parent}, has a path .* too long .* TMPDIR"):
