@@ -14,7 +14,7 @@ from mqan_serving.contract import calls
 from mqan_serving.contract.errors import AnsweringError, Failure, refuse
 from mqan_serving.contract.questions import ChoiceField, Question, read_object
 from mqan_serving.records.cells import is_left_empty
-from mqan_serving.records.multiples import end_of_number
+from mqan_serving.records.multiples import BEHIND_NUMBER
 from mqan_serving.records.quoted import NEAR_CHARS, Knows, NoValueError
 from mqan_serving.records.schema import RecordField, read_schema, shown_name
 from mqan_serving.records.values import Kind, Normalized, is_of_kind, read_value
@@ -276,8 +276,8 @@ def with_sign(context: str, span: AnswerSpan) -> AnswerSpan:
 
 def with_multiple(context: str, span: AnswerSpan) -> AnswerSpan:
     """Return a number's quotation with a word directly after it that is known to change it: million, below zero."""
-    end = end_of_number(context, span.end)
-    return replace(span, end=end, text=context[span.start : end])
+    found = BEHIND_NUMBER.match(context, span.end)
+    return replace(span, end=found.end(), text=context[span.start : found.end()]) if found else span
 
 
 def balanced(context: str, span: AnswerSpan) -> AnswerSpan:

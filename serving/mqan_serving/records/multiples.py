@@ -47,7 +47,7 @@ _SCALES_OF_MONEY: Final[Mapping[str, int]] = {"k": 10**3, "m": 10**6}  # directl
 SCALE_WORDS: Final = "|".join(_SCALES)
 _SCALE: Final = any_case(rf"(?<=\d)(?:[\s-]?({SCALE_WORDS}|{'|'.join(_SCALES_OF_MONEY)})\b\.?|([万億]))")
 _BELOW_ZERO: Final = any_case(r"(\d(?:[\d.,]*\d)?)(\s?(?:°\s?[CF]?|degrees?)?)\s+below\s+zero\b")
-_BEHIND: Final = any_case(  # a number, or degrees
+BEHIND_NUMBER: Final = any_case(  # and is known to change it
     rf"(?<=\d)[^\S\n]?(?:(?:{SCALE_WORDS})\b\.?|[万億])|(?:(?<=[\d°])|(?<=°[CF])|(?<=degree)|(?<=degrees)) below zero\b"
 )
 _LANGUAGE: Final = re.compile(r"Billion|Trillion|(?:b|tr)illion\s+d['’e]")  # may be the long scale's
@@ -74,7 +74,9 @@ _MORE_NUMBER: Final = any_case(
 
 def in_digits(quoted: Quoted, *, is_money: bool) -> Quoted:
     """Return a quotation with its number in digits, where it is in words: "about 500 people", "1.5 cups"."""
-    text = quoted.text if is_money else _FRACTION.sub(_with_decimals, quoted.text)
+    text = quoted.text
+    if not is_money:
+        text = _FRACTION.sub(lambda found: str(int(found[1]) + unicodedata.numeric(found[2])), text)
     if not (quoted.before.rstrip()[-1:].isdigit() or quoted.after.lstrip()[:1].isdigit()):
         text = _without_marks(text, quoted.after, is_money=is_money)
     found = [] if any(map(str.isnumeric, text)) else list(_IN_WORDS.finditer(text))
@@ -90,10 +92,6 @@ def in_digits(quoted: Quoted, *, is_money: bool) -> Quoted:
     return replace(quoted, text=start + after)
 
 
-def _with_decimals(found: re.Match[str]) -> str:
-    return str(int(found[1]) + unicodedata.numeric(found[2]))
-
-
 def _without_marks(text: str, after: str, *, is_money: bool) -> str:
     """Return a quotation that is a share of something, a loss in accounts or a tolerance as a plain number."""
     share, loss = _SHARE_OF.fullmatch(text), _LOSS.fullmatch(text)
@@ -102,12 +100,6 @@ def _without_marks(text: str, after: str, *, is_money: bool) -> str:
     if loss and is_money and bool(loss[1]) != bool(loss[3]):
         return f"-{loss[2]} {loss[1] or loss[3]}"
     return text[1:].strip() if _TOLERANCE.match(text) else text
-
-
-def end_of_number(context: str, end: int) -> int:
-    """Return where a number ends whose quotation ends at ``end``, with the word directly after it that changes it."""
-    found = _BEHIND.match(context, end)
-    return found.end() if found else end
 
 
 def without_scale(quoted: Quoted, *, is_money: bool) -> tuple[Decimal, Quoted]:
