@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from mqan_serving.records.amounts import is_share, read_amount
-from mqan_serving.records.moments import check_around, only_clock, read_moment
+from mqan_serving.records.dates_and_times import check_around, only_clock, read_moment
 from mqan_serving.records.multiples import NUMBER_WORDS
 from mqan_serving.records.quoted import Knows, NoValueError, Quoted, any_case, quoted_in
 
