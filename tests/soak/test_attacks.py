@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.synchronize import Event
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -26,6 +27,8 @@ import httpx2
 import pytest
 
 from mqan.v1 import answer_pb2, answer_pb2_grpc
+from mqan_serving.default_bundle import default_bundle
+from tests.cli.test_mcp import listening
 from tests.fuzz.conftest import damaged
 from tests.fuzz.test_http import ATTACKS, SCRAPS, SEEDS, attack
 from tests.load.test_load import Case, document, make_cases
@@ -40,6 +43,7 @@ _MOST_TIMES = 3  # as long
 _PAUSE_S = 0.05  # of an honest caller
 _START_S = 60.0  # of the process that attacks
 _CASES = make_cases(48)
+_ACCEPT = {"accept": "application/json, text/event-stream"}
 
 pytestmark = pytest.mark.timeout(SECONDS + 600)
 
@@ -79,7 +83,16 @@ def ask_by_rpc(server: Any, case: Case) -> str:
     return "gRPC OK"
 
 
-def ask_for(server: Any, seconds: float) -> Seen:
+def ask_by_mcp(url: str, case: Case) -> str:
+    """Ask a tool on a connection of its own."""
+    asked = document(case)
+    call = {"name": "answer", "arguments": {name: asked[name] for name in ("context", "question")}}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    response = httpx2.post(url, json=body, headers=_ACCEPT, trust_env=False, timeout=60)
+    return f"MCP {response.status_code}{' error' if response.json()['result'].get('isError') else ''}"
+
+
+def ask_for(server: Any, url: str, seconds: float) -> Seen:
     """Let honest callers ask for some time; return what they saw."""
     end = time.monotonic() + seconds
 
@@ -87,15 +100,16 @@ def ask_for(server: Any, seconds: float) -> Seen:
         own, cases = Seen(), itertools.cycle(_CASES[first:] + _CASES[:first])
         while (begun := time.monotonic()) < end:
             try:
-                own.outcomes[ask(server, next(cases))] += 1
+                own.outcomes[ask(url if ask is ask_by_mcp else server, next(cases))] += 1
             except httpx2.TransportError as error:
                 own.outcomes[type(error).__name__] += 1
             own.times_s.append(time.monotonic() - begun)
             time.sleep(_PAUSE_S)
         return own
 
-    with ThreadPoolExecutor(4) as executor:
-        found = list(executor.map(run, [ask_by_rest, ask_by_rpc] * 2, range(0, 48, 12)))
+    callers = [ask_by_rest, ask_by_rpc, ask_by_rest, ask_by_rpc, ask_by_mcp]
+    with ThreadPoolExecutor(len(callers)) as executor:
+        found = list(executor.map(run, callers, range(0, 48, 9)))
     return Seen(sum((one.outcomes for one in found), Counter()), [t for one in found for t in one.times_s])
 
 
@@ -134,6 +148,12 @@ def ask_much(port: int, path: str, body: dict[str, Any]) -> None:
         client.post(f"http://127.0.0.1:{port}{path}", json=body)
 
 
+def ask_for_stream(url: str) -> None:
+    """Ask MCP for a stream, which nothing would end."""
+    with suppress(httpx2.TransportError), httpx2.Client(trust_env=False, timeout=60) as client:
+        client.get(url, headers=_ACCEPT)
+
+
 def heavy_calls() -> list[tuple[str, dict[str, Any]]]:
     """Return calls of few bytes: lines of a list that a pattern could take for ever, and labels for many texts."""
     labels, context = [f"v{i}" for i in range(255)], "The total is 5 EUR."
@@ -150,7 +170,7 @@ def heavy_calls() -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
-def run_attacks(http_port: int, grpc_port: int, begun: Event, over: Event) -> None:
+def run_attacks(http_port: int, grpc_port: int, url: str, begun: Event, over: Event) -> None:
     """Attack in all ways at once until it is over, each way at a pace that one core beside the server's keeps up."""
     logging.getLogger("asyncio").setLevel("ERROR")  # it warns of each peer that has closed
     chance = random.Random(41)
@@ -167,6 +187,7 @@ def run_attacks(http_port: int, grpc_port: int, begun: Event, over: Event) -> No
         (lambda: ask_about(http_port, chance.choice(texts)), 2.0),
         (lambda: attack(grpc_port, chance.choice(kinds), 0.02), 1.0),
         (lambda: ask_much(http_port, *chance.choice(heavy)), 1.0),
+        (lambda: ask_for_stream(url), 0.25),
     ]
 
     def repeat(way: Callable[[], None], pause_s: float) -> None:
@@ -180,25 +201,28 @@ def run_attacks(http_port: int, grpc_port: int, begun: Event, over: Event) -> No
         one.result()  # an attack that has broken off is none
 
 
-def test_honest_callers_lose_nothing_beside_attacks(start_server: Any) -> None:
-    server = start_server("local", log_level="error")
+def test_honest_callers_lose_nothing_beside_attacks(
+    start_server: Any, free_ports: Callable[[int], list[int]], tmp_path: Path
+) -> None:
+    server = start_server("local", bundle=default_bundle(), log_level="error")
     http_port, grpc_port = (int(address.rpartition(":")[2]) for address in (server.rest, server.rpc))
-    ask_for(server, 1)  # what is set up once
-    quiet = ask_for(server, _QUIET * SECONDS)
     processes = multiprocessing.get_context("spawn")
     begun, over = processes.Event(), processes.Event()
-    attacker = processes.Process(target=run_attacks, args=(http_port, grpc_port, begun, over))
-    attacker.start()
-    try:
-        assert begun.wait(_START_S)
-        attacked = ask_for(server, (1 - _QUIET) * SECONDS)
-    finally:
-        over.set()
-        attacker.join()
+    with listening(free_ports(1)[0], tmp_path / "log", MQAN_SERVER=server.rest) as url:
+        ask_for(server, url, 1)  # what is set up once
+        quiet = ask_for(server, url, _QUIET * SECONDS)
+        attacker = processes.Process(target=run_attacks, args=(http_port, grpc_port, url, begun, over))
+        attacker.start()
+        try:
+            assert begun.wait(_START_S)
+            attacked = ask_for(server, url, (1 - _QUIET) * SECONDS)
+        finally:
+            over.set()
+            attacker.join()
     counted = httpx2.get(f"{server.rest}/metrics", trust_env=False, timeout=60).text.splitlines()
     print(f"\nalone: {quiet}\nbeside attacks: {attacked}")
     print("\n".join(line for line in counted if line.startswith("mqan_requests_total")))
-    assert set(quiet.outcomes + attacked.outcomes) == {"REST 200", "gRPC OK"}
+    assert set(quiet.outcomes + attacked.outcomes) == {"REST 200", "gRPC OK", "MCP 200"}
     assert attacker.exitcode == 0
     if SECONDS >= _SHORT_S:
         assert attacked.p99_s <= _MOST_TIMES * quiet.p99_s
