@@ -124,7 +124,7 @@ def kill_behind(folder: Path, output: str, num_rows: int, *given: str) -> None:
 def test_a_run_that_is_killed_twice_ends_as_one_that_was_not(folder: Path) -> None:
     kill_behind(folder, "killed.csv", 1)
     kill_behind(folder, "killed.csv", 65)
-    said = batch(folder, "mails.csv", "-o", "killed.csv", "-q", "broken=What?", status=1)
+    said = batch(folder, "mails.csv", "-o", "killed.csv", "-q", "broken=What?", "--text", "body", status=1)
     assert "another question" in said
     assert "going on after row" in batch(folder, "mails.csv", "-o", "killed.csv", *ASKED)
     assert (folder / "killed.csv").read_bytes() == (folder / "unbroken.csv").read_bytes()
