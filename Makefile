@@ -88,9 +88,11 @@ $(VENV)/.serve-cpu: pyproject.toml constraints.txt | $(BIN)/python
 	$(INSTALL) --no-compile --editable '.[cpu]'
 	@$(BIN)/python -m pip uninstall --quiet --yes setuptools
 	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -c 'import mqan_cli.main, mqan_runtime.engine, mqan_serving.local'  # compiles what a server needs
-	@# takes away what nothing here uses: onnxruntime's library for C, numpy's tests, what is compiled of pip, debug information
-	@find $(VENV)/lib -type f \( -name 'libonnxruntime.so.*' -o -path '*/numpy/*tests/*' -o -path '*/pip/*.pyc' \) -delete
-	@strip --strip-debug $(VENV)/lib/python*/site-packages/uvloop/*.so 2>/dev/null || true
+	@# takes away what nothing here uses: onnxruntime's library for C, numpy's tests and what builds on it in other
+	@# languages, of pip what is compiled and for Windows, debug information
+	@find $(VENV)/lib -type f \( -name 'libonnxruntime.so.*' -o -path '*/numpy/*tests/*' -o -path '*/numpy/f2py/*' \
+	  -o -path '*/numpy/distutils/*' -o -path '*/pip/*.pyc' -o -path '*/pip/*.exe' \) -delete
+	@find $(VENV)/lib \( -path '*/uvloop/*.so' -o -path '*/httptools/*.so' \) -exec strip --strip-debug {} + 2>/dev/null || true
 	@touch $@
 
 $(VENV)/.serve-gpu: pyproject.toml constraints.txt constraints-gpu.txt | $(BIN)/python
