@@ -7,17 +7,9 @@ Fields have the names that they have in documents of REST, unless their metadata
 import json
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, dataclass_transform
+from typing import Any
 
 from mqan_client.display import as_html, as_text, record_html
-
-
-@dataclass_transform(frozen_default=True, field_specifiers=(field,))
-class Result:
-    """A part of a response: a frozen dataclass."""
-
-    def __init_subclass__(cls) -> None:
-        dataclass(frozen=True)(cls)
 
 
 class Source(StrEnum):
@@ -28,12 +20,14 @@ class Source(StrEnum):
     VOCABULARY = "vocabulary"
 
 
-class Span(Result):
+@dataclass(frozen=True, slots=True)
+class Span:
     start: int
     end: int
 
 
-class Masses(Result):
+@dataclass(frozen=True, slots=True)
+class Masses:
     """How the model divided its trust between the sources; the three sum to 1."""
 
     context: float
@@ -41,7 +35,8 @@ class Masses(Result):
     vocabulary: float
 
 
-class AnswerToken(Result):
+@dataclass(frozen=True, slots=True)
+class AnswerToken:
     """One token of an answer, and how likely it was after those before it."""
 
     text: str
@@ -51,14 +46,16 @@ class AnswerToken(Result):
     span: Span | None  # in the context or question that it was copied from; None for a generated token
 
 
-class StreamedWord(Result):
+@dataclass(frozen=True, slots=True)
+class StreamedWord:
     """A word of an answer that is not whole yet, as the whole answer has it among its tokens; nothing takes it back."""
 
     token: AnswerToken = field(metadata={"flat": True})
     delta: str  # what it appends to the answer's text, with what stands between it and the word before it
 
 
-class AnswerSpan(Result):
+@dataclass(frozen=True, slots=True)
+class AnswerSpan:
     """A quotation: ``text`` is exactly ``context[start:end]``, or the question's, by ``source``.
 
     The words of a chosen label count as the question's; the positions of a label in ``choices`` are those in the label,
@@ -71,24 +68,28 @@ class AnswerSpan(Result):
     text: str
 
 
-class ModelVersion(Result):
+@dataclass(frozen=True, slots=True)
+class ModelVersion:
     name: str
     version: str
 
 
-class AdapterVersion(Result):
+@dataclass(frozen=True, slots=True)
+class AdapterVersion:
     name: str
     sha256: str  # of its file
 
 
-class Place(Result):
+@dataclass(frozen=True, slots=True)
+class Place:
     """A place of the context that answers, or decides for a label, and how likely it does."""
 
     span: AnswerSpan = field(metadata={"flat": True})
     probability: float
 
 
-class ChoiceProbability(Result):
+@dataclass(frozen=True, slots=True)
+class ChoiceProbability:
     """How likely one of the choices is.
 
     ``probability`` is its share of all choices, which sum to 1; of the choices and ``none`` for yes and no, and where
@@ -100,7 +101,8 @@ class ChoiceProbability(Result):
     evidence: tuple[Place, ...]  # the words of the context that decide for it, where it was chosen
 
 
-class Alternative(Result):
+@dataclass(frozen=True, slots=True)
+class Alternative:
     """One of the next best answers: an unbroken quotation of the context."""
 
     text: str = field(metadata={"name": "answer"})
@@ -109,14 +111,16 @@ class Alternative(Result):
     spans: tuple[AnswerSpan, ...]
 
 
-class PointerWeight(Result):
+@dataclass(frozen=True, slots=True)
+class PointerWeight:
     """What pointing at a word of a text gave to a step."""
 
     span: Span = field(metadata={"flat": True})
     weight: float
 
 
-class Candidate(Result):
+@dataclass(frozen=True, slots=True)
+class Candidate:
     """A word that a step could have chosen; its text is empty for the end of the answer."""
 
     text: str
@@ -124,7 +128,8 @@ class Candidate(Result):
     source: Source
 
 
-class Step(Result):
+@dataclass(frozen=True, slots=True)
+class Step:
     """What the model looked at when it chose a word, the end of the answer, or a label."""
 
     context: tuple[PointerWeight, ...]  # the largest weight first; for a label how attention was divided
@@ -132,14 +137,16 @@ class Step(Result):
     candidates: tuple[Candidate, ...]  # the likeliest words, of the vocabulary's only the one that was chosen
 
 
-class Condition(Result):
+@dataclass(frozen=True, slots=True)
+class Condition:
     column: str  # of the context
     operator: str  # ``=``, ``>`` or ``<``
     value: str
     spans: tuple[AnswerSpan, ...]
 
 
-class ParsedQuery(Result):
+@dataclass(frozen=True, slots=True)
+class ParsedQuery:
     """A query of WikiSQL that an answer was read as, and the same in standard SQL.
 
     ``aggregation`` is MAX, MIN, COUNT, SUM, AVG, or empty; all conditions hold.
@@ -151,24 +158,28 @@ class ParsedQuery(Result):
     sql: str
 
 
-class SlotValue(Result):
+@dataclass(frozen=True, slots=True)
+class SlotValue:
     value: str
     spans: tuple[AnswerSpan, ...]
 
 
-class RequestedSlot(Result):
+@dataclass(frozen=True, slots=True)
+class RequestedSlot:
     slot: str  # that is asked for, in lower case
     spans: tuple[AnswerSpan, ...]
 
 
-class ParsedState(Result):
+@dataclass(frozen=True, slots=True)
+class ParsedState:
     """A change of a dialogue's state that an answer was read as: slots by their names in lower case, and requests."""
 
     slots: dict[str, SlotValue]
     requests: tuple[RequestedSlot, ...]
 
 
-class Answer(Result):
+@dataclass(frozen=True, slots=True)
+class Answer:
     """An answer that says where each of its words came from.
 
     Its probability is the product of those of its tokens and, unless it is ``truncated``, of its end; of a chosen label
@@ -228,7 +239,8 @@ class Answer(Result):
         return as_html(self)
 
 
-class Normalized(Result):
+@dataclass(frozen=True, slots=True)
+class Normalized:
     """What a library, price-parser or python-dateutil, made of a quotation.
 
     A number has an amount, and one of money the currency that the text names, if it does; a date or time has ``iso``.
@@ -240,7 +252,8 @@ class Normalized(Result):
     iso: str | None
 
 
-class RecordField(Result):
+@dataclass(frozen=True, slots=True)
+class RecordField:
     """A field of a record, and what the text says of it."""
 
     value: Any  # as the record has it; None where there is none, and an empty list of an array
@@ -253,7 +266,8 @@ class RecordField(Result):
     reason: str | None
 
 
-class Record(Result):
+@dataclass(frozen=True, slots=True)
+class Record:
     """A record of a text, as its schema has it.
 
     A field without a value is None where the schema allows null, an empty list where it is an array, and left out
@@ -282,7 +296,8 @@ def _line(found: RecordField) -> str:
     return f"{json.dumps(found.value, ensure_ascii=False)} ({found.probability:.2f}; {places})"
 
 
-class Limits(Result):
+@dataclass(frozen=True, slots=True)
+class Limits:
     """Limits that hold for requests; more is refused, never cut.
 
     Tokens are those of a context, a question or an answer; a pair of metadata counts 32 bytes more than it has; of
@@ -300,13 +315,15 @@ class Limits(Result):
     max_queued_requests: int
 
 
-class Score(Result):
+@dataclass(frozen=True, slots=True)
+class Score:
     task: str
     metric: str
     value: float  # 0 to 100
 
 
-class Adapter(Result):
+@dataclass(frozen=True, slots=True)
+class Adapter:
     """An adapter that can be named in a question, and how many rows it was made of."""
 
     name: str
@@ -318,7 +335,8 @@ class Adapter(Result):
     rows: int
 
 
-class Model(Result):
+@dataclass(frozen=True, slots=True)
+class Model:
     """The served model: its hash covers every file, its scores are those of validation, as measured.
 
     ``num_generated`` counts the pieces that it can generate, ``num_words`` the words that have a pretrained vector.
