@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from mqan_serving.contract.errors import ServingError
 from mqan_serving.observability.metrics import Metrics
+from mqan_serving.service import waiting
 from mqan_serving.service.admission import Admission, Pace
 from mqan_serving.service.batching import Batcher
 from mqan_serving.service.health import Watch
@@ -378,14 +380,16 @@ async def test_a_round_reads_one_window_of_one_earlier_text(make_batcher: Batche
     ]
 
 
-async def test_a_long_text_that_nobody_waits_for_is_not_read_on(make_batcher: BatcherFactory, engine: Any) -> None:
+async def test_a_long_text_that_nobody_waits_for_is_not_read_on(
+    make_batcher: BatcherFactory, engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     batcher = make_batcher()
     engine.may_read = threading.Semaphore(2)
-    deadline = time.monotonic() + 0.05
+    clock = SimpleNamespace(monotonic=lambda: 3600.0 * (len(engine.windows) >= 2))
+    monkeypatch.setattr(waiting, "time", clock)
     request = engine.read("long", "what ?" + " window" * 50)
-    late = asyncio.create_task(batcher.answer(request, 3, Timeline(), deadline=deadline))
+    late = asyncio.create_task(batcher.answer(request, 3, Timeline(), deadline=1.0))
     await until(lambda: len(engine.windows) == 2)
-    await asyncio.sleep(0.06)
     for _ in range(48):
         engine.may_read.release()
     stays = ask(batcher, engine, "stays")
