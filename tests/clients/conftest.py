@@ -95,6 +95,7 @@ class Script:
     Attributes:
         failures: HTTP status and code of the next responses; afterwards it answers.
         delay_s: time it takes for each response.
+        at_least: requests that it has to have had at the same time before it answers any.
         requests: questions that it received.
         most_at_once: most requests that it had at the same time.
         timeouts_ms: time that each question asked for, over REST.
@@ -106,6 +107,7 @@ class Script:
 
     failures: list[tuple[int, str]] = field(default_factory=list)
     delay_s: float = 0.0
+    at_least: int = 0
     requests: list[dict[str, Any]] = field(default_factory=list)
     most_at_once: int = 0
     timeouts_ms: list[int] = field(default_factory=list)
@@ -122,6 +124,8 @@ class Script:
         self.most_at_once = max(self.most_at_once, self._now)
         try:
             await asyncio.sleep(self.delay_s)
+            while self.most_at_once < self.at_least:
+                await asyncio.sleep(0.01)
         finally:
             self._now -= 1
         return self.failures.pop(0) if self.failures else None

@@ -6,6 +6,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import grpc
@@ -30,6 +31,7 @@ from mqan_serving.observability.logs import set_up_logs
 from mqan_serving.observability.metrics import Metrics
 from mqan_serving.records.quoted import NEAR_CHARS
 from mqan_serving.records.values import Kind, read_value
+from mqan_serving.service import answer_service
 from mqan_serving.service.answer_service import Service
 from mqan_serving.settings import load_settings
 from tests.serving_one import models_of
@@ -87,6 +89,7 @@ class StandInEngine:
     batches: list[list[str]] = field(default_factory=list)
     steps: list[list[str]] = field(default_factory=list)
     windows: list[list[str]] = field(default_factory=list)
+    num_reads: int = 0
     num_started: int = 0
     num_running: int = 0
     most_running: int = 0
@@ -104,6 +107,7 @@ class StandInEngine:
         self.bundle = Bundle(Path(), manifest, "0" * 64, vocabulary, vectors=vectors)
 
     def read(self, context: str, question: str, options: Options = PLAIN, check: Check | None = None) -> ReadText:
+        self.num_reads += 1
         read = read_question(self.bundle.vocabulary, context, question, options, check)
         return ReadText(context, question, read.num_context_tokens, read.num_question_tokens)
 
@@ -244,6 +248,19 @@ async def make_service(engine: StandInEngine, metrics: Metrics) -> AsyncIterator
     engine.may_answer.set()
     for service in services:
         await service.close()
+
+
+@pytest.fixture
+def end_time(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Ends the time of a question, by its number in the order in which they came; no clock ends it."""
+    timeouts: list[asyncio.Timeout] = []
+
+    def timeout(_: float) -> asyncio.Timeout:
+        timeouts.append(asyncio.timeout(None))
+        return timeouts[-1]
+
+    monkeypatch.setattr(answer_service, "asyncio", SimpleNamespace(**vars(asyncio) | {"timeout": timeout}))
+    return lambda number: timeouts[number].reschedule(0.0)
 
 
 @dataclass

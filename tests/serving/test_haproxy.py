@@ -67,11 +67,13 @@ def start_haproxy() -> Iterator[Callable[[Path, int], "subprocess.Popen[bytes]"]
     """Starts HAProxy as Ray does; all are ended."""
     started: list[subprocess.Popen[bytes]] = []
 
-    def start(file: Path, port: int, host: str = "127.0.0.1") -> "subprocess.Popen[bytes]":
+    def start(file: Path, port: int, host: str = "127.0.0.1", before: str = "") -> "subprocess.Popen[bytes]":
         environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_SERVE_HAPROXY")}
         environment |= loopback_environment(host, has_haproxy=True)
         reached = {"::": "[::1]", "::1": "[::1]", "0.0.0.0": "127.0.0.1"}.get(host, host)
-        process = subprocess.Popen([sys.executable, "-c", _RUN, "-db", "-f", str(file), "-dR"], env=environment)
+        process = subprocess.Popen(
+            [sys.executable, "-c", before + _RUN, "-db", "-f", str(file), "-dR"], env=environment
+        )
         started.append(process)
         until = time.monotonic() + 60
         while time.monotonic() < until:
@@ -182,11 +184,12 @@ async def test_without_an_application_callers_are_told_to_ask_another(
 
 async def test_slow_heads_end(write_configuration: Any, start_haproxy: Any) -> None:
     file, http_port, _ = write_configuration()
-    await asyncio.to_thread(start_haproxy, file, http_port)
-    assert f"timeout http-request {loopback._HEAD_S}s" in file.read_text()
+    before = "from mqan_serving.ray_serve import loopback; loopback._HEAD_S = 1; "
+    await asyncio.to_thread(start_haproxy, file, http_port, before=before)
+    assert "timeout http-request 1s" in file.read_text()
     peer = await Peer.connect(http_port)
     await peer.send([b"GET / HTTP/1.1\r\nx: a"])
-    async with asyncio.timeout(loopback._HEAD_S + 30):
+    async with asyncio.timeout(31):
         assert (await peer.reader.read()).startswith(b"HTTP/1.1 408 ")
     peer.writer.close()
 

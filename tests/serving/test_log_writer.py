@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import httpx2
 import pytest
 
 from mqan_serving.observability.log_writer import WRITER, LogWriter
@@ -133,8 +134,10 @@ def test_a_server_whose_log_nobody_takes_starts_and_answers_on(
     try:
         wait_until(lambda: server.poll() is not None or is_ready(http_port), 100)
         # Over 170 bytes each, of which 64 KiB are in the pipe, and 1,000 lines wait.
-        for _ in range(4000 if place == "pipe" else 1):
-            assert ask(http_port, "/v1/answer", b"{")[0] == 400
+        headers = {"content-type": "application/json"}
+        with httpx2.Client(headers=headers, trust_env=False, timeout=10) as client:
+            for _ in range(1600 if place == "pipe" else 1):
+                assert client.post(f"http://127.0.0.1:{http_port}/v1/answer", content=b"{").status_code == 400
         body: Any = json.dumps({"context": "the old harbour", "question": "what ?"}).encode()
         wait_until(lambda: b"\nmqan_log_lines_dropped_total 0.0" not in ask(http_port, "/metrics")[1])
         assert ask(http_port, "/v1/answer", body)[0] == 200

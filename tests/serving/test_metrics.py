@@ -72,8 +72,11 @@ async def test_totals_are_those_of_the_callers(start_server: StartServer, engine
     await post(context="explode")
     await post(timeout_ms=0)
     engine.may_answer.clear()
+    late = asyncio.ensure_future(call(timeout=2))
+    await until(callers, "mqan_requests_in_flight", 1)  # it has come before its time is over
     await post(timeout_ms=30)
-    await call(timeout=0.03)
+    await late
+    await until(callers, "mqan_requests_in_flight", 0)
     waiting = [asyncio.ensure_future(post()) for _ in range(2)]
     await until(callers, "mqan_requests_in_flight", 2)
     await post()

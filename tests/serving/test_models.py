@@ -53,8 +53,9 @@ def bundles(tiny_bundle: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def open_all(bundles: Path) -> AsyncIterator[Open]:
+async def open_all(bundles: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Open]:
     """Open models by settings; they are closed at the end."""
+    monkeypatch.setattr("mqan_serving.service.models._LOOK_PERIOD_S", 0.1)
     opened: list[Models] = []
 
     async def open_by(**settings: Any) -> Models:
@@ -77,6 +78,19 @@ def kept(bundles: Path) -> Any:
 
 def opened(models: Models) -> set[str]:
     return {entry.name for entry, is_open, _ in models.listed() if is_open}
+
+
+async def next_look(models: Models) -> None:
+    """Wait until models have looked at what is in their folder."""
+    look, have_looked = models.look, asyncio.Event()
+
+    async def look_and_tell() -> None:
+        await look()
+        have_looked.set()
+
+    models.look = look_and_tell  # type: ignore[method-assign]
+    async with asyncio.timeout(60):
+        await have_looked.wait()
 
 
 async def test_a_request_gets_the_model_that_it_names(open_all: Open) -> None:
@@ -209,7 +223,7 @@ async def test_a_folder_is_watched_and_requests_end_on_what_they_began_with(open
     (bundles / CHANGES).write_text('{"stable": "d"}')
     await until(lambda: models.name_of(None, "") == "d")
     (bundles / CHANGES).write_text('{"stable": "nobody"}')
-    await asyncio.sleep(1.5)
+    await next_look(models)
     assert models.name_of(None, "") == "d", "what cannot be changes nothing"
 
 
@@ -279,7 +293,7 @@ async def test_a_change_that_cannot_be_kept_is_taken_back(open_all: Open, monkey
 async def test_a_folder_whose_name_is_none_is_told_and_blinds_nobody(open_all: Open, bundles: Path) -> None:
     models = await open_all()
     shutil.copytree(bundles / "b", bundles / "my model")
-    await asyncio.sleep(1.5)
+    await next_look(models)
     assert models.name_of(None, "") == "a"
     (bundles / "my model").rename(bundles / "mine")
     await until(lambda: "mine" in {entry.name for entry, _, _ in models.listed()})

@@ -104,7 +104,7 @@ async def test_a_failed_read_is_told_and_passed_on(desk: Desk) -> None:
 async def test_white_space_holds_up_others_by_one_text(
     make_service: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Eight texts of 1 MiB of white space, asked again and again: another text waits for the one that is being read."""
+    """Eight texts of 256 KiB of white space, asked again and again: another text waits for one of them."""
     service, begun = make_service(), []
     read = service._check_and_read
 
@@ -113,7 +113,7 @@ async def test_white_space_holds_up_others_by_one_text(
         return read(question)
 
     monkeypatch.setattr(service, "_check_and_read", look)
-    blank = Question(context="Oslo" + " " * (_MIB - 100) + "Bergen", question="Where?")
+    blank = Question(context="Oslo" + " " * (_MIB // 4) + "Bergen", question="Where?")
     ordinary = Question(context="The tower stands 330 metres above the town. " * 400, question="How tall?")
     assert len(ordinary.context) > 16_384, "read by the thread"
 

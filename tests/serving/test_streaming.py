@@ -169,17 +169,22 @@ async def test_an_error_before_the_first_word_is_that_of_the_plain_call(
     assert requests_of(callers, "AnswerStream") == {code: 2}
 
 
-async def test_an_error_after_the_first_word_is_the_last_event(start_server: StartServer, engine: Any) -> None:
-    callers = await start_server(request_timeout_s=0.3)
+async def test_an_error_after_the_first_word_is_the_last_event(
+    start_server: StartServer, engine: Any, end_time: Callable[[int], None]
+) -> None:
+    callers = await start_server()
     engine.may_step = threading.Semaphore(2)
-    streamed = [event async for event in rest_events(callers, question=STEPS, context="one two three")]
-    assert [name for name, _ in streamed] == ["word", "word", "error"]
-    error = streamed[-1][1]
-    assert (error["code"], set(error)) == ("deadline_exceeded", {"code", "message", "hint", "request_id"})
+    events = rest_events(callers, question=STEPS, context="one two three")
+    assert [(await anext(events))[0] for _ in range(2)] == ["word", "word"]
+    end_time(0)
+    [(name, error)] = [event async for event in events]
+    assert (name, error["code"]) == ("error", "deadline_exceeded")
+    assert set(error) == {"code", "message", "hint", "request_id"}
     assert callers.service.num_requests == 0
     engine.may_step.release(2)
     parts = rpc_events(callers, question=STEPS, context="four five six")
     assert (await anext(parts))[1]["text"] == "four"
+    end_time(1)
     with pytest.raises(grpc.aio.AioRpcError) as raised:
         async for _ in parts:
             pass
