@@ -209,6 +209,8 @@ async def test_every_answer_is_of_one_model_while_they_change(open_all: Open) ->
 
 async def test_a_folder_is_watched_and_requests_end_on_what_they_began_with(open_all: Open, bundles: Path) -> None:
     models = await open_all()
+    metrics = models._meter
+    assert isinstance(metrics, Metrics)
     held = await models.take("a", "")
     copy_bundle(bundles / "a", bundles / ".new", "of another")
     (bundles / "a").rename(bundles / ".old")
@@ -225,6 +227,10 @@ async def test_a_folder_is_watched_and_requests_end_on_what_they_began_with(open
     (bundles / CHANGES).write_text('{"stable": "nobody"}')
     await next_look(models)
     assert models.name_of(None, "") == "d", "what cannot be changes nothing"
+    assert b"\nmqan_models_not_changed 1.0" in metrics.render()
+    (bundles / CHANGES).write_text('{"stable": "b"}')
+    await until(lambda: models.name_of(None, "") == "b")
+    assert b"\nmqan_models_not_changed 0.0" in metrics.render()
 
 
 @pytest.mark.parametrize("can_write", [True, False])
@@ -246,7 +252,11 @@ async def test_what_is_stable_at_first_stays_so(
     assert models.name_of("stable", "") == "a", "what says nothing of it leaves it"
     await models.close()
     if can_write:
+        (bundles / CHANGES).write_text('{"first_stable": "a"}')
+        assert (await open_all(stable="b")).name_of(None, "") == "b", "a setting counts more than the first start"
+        assert (await open_all()).name_of(None, "") == "a"
         (bundles / CHANGES).write_text('{"stable": "a"}')
+        assert (await open_all(stable="b")).name_of(None, "") == "a", "what was said of it counts most"
         assert (await open_all()).name_of(None, "") == "a", "after a restart, too"
         shutil.rmtree(bundles / "a")
         with pytest.raises(SettingsError, match=r"stable in models.json: 'a' is no model; there are 0, b, c"):
@@ -260,14 +270,14 @@ async def test_a_damaged_bundle_changes_nothing(open_all: Open, bundles: Path) -
     with pytest.raises(SettingsError, match="b cannot be loaded"):
         await models.change(lambda changes: changes.model_copy(update={"stable": "b"}))
     assert models.name_of(None, "") == "a"
-    assert kept(bundles) == {"stable": "a"}
+    assert kept(bundles) == {"first_stable": "a"}
     with pytest.raises(ServingError, match="b cannot be loaded"):
         await models.take("b", "")
     (await models.take("a", "")).release()
     with pytest.raises(SettingsError, match="onnx"):
         await models.change(lambda changes: changes.model_copy(update={"bundles": {"d": bundles / "b"}}))
     assert "d" not in {entry.name for entry, _, _ in models.listed()}
-    assert kept(bundles) == {"stable": "a"}
+    assert kept(bundles) == {"first_stable": "a"}
 
 
 async def test_a_card_that_is_no_more_the_bundles_is_not_shown(served: Any, bundles: Path) -> None:

@@ -99,6 +99,8 @@ class Metrics(Meter):
         self._confidence = histogram("answer_confidence", sure, _TENTHS, "kind", "outcome")
         model = ("name", "version", "sha256", "provider")
         self._model = gauge("model_info", "1 for each model that is served, 0 for one that was.", "livemax", *model)
+        late = "1 where the models could not be changed to what their folder says, until they are; else 0."
+        self._not_changed = gauge("models_not_changed", late, "livemax")
         self._answers = counter("model_answers", "Answers, by the model that gave them.", "model")
         self._served: dict[tuple[str, str], int] = {}  # by hash and name: how many requests fit in
         self._waiting: dict[str, tuple[int, float]] = {}  # by model: how many, and for how long
@@ -131,6 +133,9 @@ class Metrics(Meter):
             self._model.labels(model.name, model.version, model.sha256, model.provider).set(0)
             self._max_in_flight.set(sum(self._served.values()))
         self._waiting.pop(model.name, None)
+
+    def tell_change(self, *, is_done: bool) -> None:
+        self._not_changed.set(not is_done)
 
     def count_request(self, transport: str, method: str, code: str, seconds: float) -> None:
         self._requests.labels(transport, method, code).inc()

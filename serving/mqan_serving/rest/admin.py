@@ -65,7 +65,7 @@ def add_admin_routes(app: FastAPI, get_models: Callable[[], Models]) -> None:
         return await change(make)
 
     async def set_stable(given: Annotated[_Alias, Body()]) -> dict[str, Any]:
-        return await set_to(stable=given.model)
+        return await set_to(stable=given.model, first_stable=None)
 
     async def set_canary(given: Annotated[_Alias, Body()]) -> dict[str, Any]:
         return await set_to(canary=given.model, canary_share=given.share)

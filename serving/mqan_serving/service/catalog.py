@@ -43,6 +43,7 @@ class Changes(BaseModel):
     bundles: dict[Name, Path] = Field(default_factory=dict)  # beside those of the settings, or in their place
     unloaded: tuple[str, ...] = ()  # not served
     stable: str | None = None
+    first_stable: str | None = None  # at the first start; counts less than the settings
     canary: str | None = None  # "": none, whatever the settings say
     canary_share: float | None = Field(None, ge=0, le=1)
 
@@ -118,10 +119,11 @@ def read_catalog(settings: Settings, changes: Changes) -> Catalog:
     entries = {entry.name: entry for entry in found if entry.name not in changes.unloaded}
     if not entries:
         raise SettingsError(f"setting bundles (MQAN_BUNDLES): {settings.bundles} has no bundle")
-    stable = changes.stable or settings.stable or next(iter(entries))
+    stable = changes.stable or settings.stable or changes.first_stable or next(iter(entries))
     canary = (settings.canary if changes.canary is None else changes.canary) or None
     share = settings.canary_share if changes.canary_share is None else changes.canary_share
-    for alias, name, changed in ((STABLE, stable, changes.stable), (CANARY, canary, changes.canary)):
+    is_kept = changes.stable or not settings.stable
+    for alias, name, changed in ((STABLE, stable, is_kept), (CANARY, canary, changes.canary)):
         if name is not None and name not in entries:
             place = f"{alias} in {CHANGES}" if changed else f"setting {alias} (MQAN_{alias.upper()})"
             raise SettingsError(f"{place}: {name!r} is no model; there are {', '.join(entries)}")

@@ -193,14 +193,15 @@ class Models:
                 await self._apply(self._kept())
             except (MqanError, OSError) as error:
                 structlog.get_logger().error("models not changed", reason=str(error))
+                self._meter.tell_change(is_done=False)
 
     def _kept(self) -> Changes:
         """Return what was changed; where nothing says which is stable, the present one is, whatever comes later."""
         if bundles_folder(self.settings) is None:
             return self._changes
         changes = read_changes(self.settings)
-        is_said = changes.stable or self.settings.stable
-        return changes if is_said else changes.model_copy(update={"stable": self.catalog.stable})
+        is_said = changes.stable or self.settings.stable or changes.first_stable
+        return changes if is_said else changes.model_copy(update={"first_stable": self.catalog.stable})
 
     async def open_one(self, name: str) -> None:
         """Open a model before somebody asks for it; raise ``InputError`` where there is none."""
@@ -240,6 +241,7 @@ class Models:
             told = {name: entry.sha256[:16] for name, entry in catalog.entries.items()}
             structlog.get_logger().info("models changed", models=told, stable=catalog.stable, canary=catalog.canary)
         self.catalog, self._changes, self._slots = catalog, changes, slots
+        self._meter.tell_change(is_done=True)
         for slot in before.values():
             if slot not in slots.values():
                 self.loader.retire(slot)

@@ -88,6 +88,9 @@ class Meter:
     def forget(self, model: Model) -> None:
         """Tell what is served no more."""
 
+    def tell_change(self, *, is_done: bool) -> None:
+        """Tell whether the models were changed to what their folder says."""
+
     def observe(self, model: str, num_waiting: int, oldest_s: float) -> None:
         """Tell, twice a second, how many questions wait for a model, and for how long the oldest has been inside."""
 
