@@ -26,7 +26,7 @@ _HELP = """  /file FILE       ask about another text, from a file
   /quit            quit, as Ctrl-D does"""
 
 
-@asked.asks(before="record")
+@asked.asks(before="schema")
 def ask(
     questions: Annotated[
         list[str] | None,
@@ -45,9 +45,8 @@ def ask(
     bundle: BundleOption = None,
     provider: Provider = option("What this process runs it on.", default="auto"),
     max_answer_tokens: int | None = option("Maximum number of tokens.", min=1),
-    record: str | None = option(
-        "Fill a record: a file with a JSON Schema, or MODULE:CLASS. Prints JSON.", metavar="SCHEMA"
-    ),
+    schema: str | None = option("Fill a record: a file with a JSON Schema, or MODULE:CLASS. Prints JSON."),
+    record: str | None = option("Another name of --schema.", hidden=True),
     parse: asked.Parse | None = option("Parse the answer as SQL or as a dialogue state."),
     html: Path | None = option("Write the answer, and what each step looked at, as one HTML page.", metavar="FILE"),
     as_json: bool = option("Print whole answers as JSON; several as a list.", "--json", default=False),
@@ -64,7 +63,7 @@ def ask(
 
     mqan ask "Which team?" --file mail.txt --choices "billing=invoices and refunds, shipping"
 
-    mqan ask --record invoice.json --file mail.txt
+    mqan ask --schema invoice.json --file mail.txt
 
     If the server requires an API key, set MQAN_API_KEY.
     """
@@ -74,19 +73,22 @@ def ask(
     if file is not None and context is not None:
         raise typer.BadParameter("give --file once")
     fields = asked.fields_of(**given, max_answer_tokens=max_answer_tokens, explain=html is not None, parse=parse)
-    if given["adapter"] is not None and not questions:
-        questions = [""]  # it has its own
-    if record is not None and (questions or fields):
-        raise typer.BadParameter("its schema says all that is asked; leave the rest out", param_hint="--record")
-    if record is None and not questions and not has_terminal():
+    if given["adapter"] is not None:
+        if questions:
+            raise typer.BadParameter("it has a question of its own: leave QUESTION out", param_hint="--adapter")
+        questions = [""]
+    schema = record if schema is None else schema
+    if schema is not None and (questions or fields):
+        raise typer.BadParameter("it says all that is asked; leave the rest out", param_hint="--schema")
+    if schema is None and not questions and not has_terminal():
         raise typer.BadParameter("without a terminal to ask on, give the question", param_hint="QUESTION")
     if html is not None and len(questions or ()) != 1:
         raise typer.BadParameter("a page shows one question: give one", param_hint="--html")
-    schema = None if record is None else asked.read_schema(record)
+    properties = None if schema is None else asked.read_schema(schema)
     read = read_text(text, file if context is None else context)
     with open_answerer(url, bundle, provider) as answerer:
-        if record is not None:
-            filled = answerer.fill(read, schema)
+        if schema is not None:
+            filled = answerer.fill(read, properties)
             (show_json if as_json else show_record)(filled)
             is_whole = all(name in filled["record"] for name in filled["missing"])  # null where the schema allows that
         elif questions:

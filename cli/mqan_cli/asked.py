@@ -117,7 +117,7 @@ def texts_of(asked: Mapping[str, Any]) -> list[str]:
     return [asked["question"], *(one if isinstance(one, str) else ": ".join(one.values()) for one in listed)]
 
 
-def read_schema(given: str, option: str = "--record") -> Any:
+def read_schema(given: str) -> Any:
     """Return the JSON Schema of a file, or of a class: ``module:Class``, such as a model of pydantic."""
     module, colon, name = given.partition(":")
     try:
@@ -127,8 +127,8 @@ def read_schema(given: str, option: str = "--record") -> Any:
         return getattr(importlib.import_module(module), name).model_json_schema()
     except (ImportError, AttributeError) as error:
         what = f"{given} is neither a file nor a class with model_json_schema(): {error}"
-        raise typer.BadParameter(what, param_hint=option) from None
+        raise typer.BadParameter(what, param_hint="--schema") from None
     except OSError as error:
-        raise typer.BadParameter(f"cannot read {given}: {error.strerror}", param_hint=option) from None
+        raise typer.BadParameter(f"cannot read {given}: {error.strerror}", param_hint="--schema") from None
     except (ValueError, RecursionError) as error:
-        raise typer.BadParameter(f"{given} is not JSON: {error}", param_hint=option) from None
+        raise typer.BadParameter(f"{given} is not JSON: {error}", param_hint="--schema") from None

@@ -21,6 +21,7 @@ import onnxruntime
 import torch
 from onnx import helper, numpy_helper
 from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantFormat, QuantType, quantize_static
+from onnxruntime.quantization.quant_utils import add_pre_process_metadata
 from torch import Tensor, nn
 
 from mqan_core.ask.request import read_request
@@ -118,6 +119,7 @@ def _quantised(model: onnx.ModelProto, inputs: Sequence[Inputs]) -> onnx.ModelPr
         raise ValueError("8-bit products cannot be scaled without examples that can be read")
     with tempfile.TemporaryDirectory() as folder:
         quantised, fused = Path(folder) / "quantised.onnx", Path(folder) / "fused.onnx"
+        add_pre_process_metadata(model)  # which is traced with its shapes: nothing to advise
         quantize_static(
             model,
             quantised,

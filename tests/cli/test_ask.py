@@ -69,7 +69,7 @@ def test_of_a_record_a_field_that_is_left_out_is_a_refusal(tmp_path: Path, form:
         form = {"anyOf": [{"type": kind} for kind in form["type"]]}
     schema = tmp_path / "schema.json"
     schema.write_text(json.dumps({"properties": {"phone": {**form, "ask": NOBODY}}}))
-    given = ["ask", "--text", MAIL, "--record", str(schema), "--fail"]
+    given = ["ask", "--text", MAIL, "--schema", str(schema), "--fail"]
     assert runner.invoke(app, given).exit_code == status
 
 
@@ -125,6 +125,7 @@ def test_every_kind_of_question_can_be_asked() -> None:
         (["--sources", "context,web"], "web is no source; context, question, vocabulary are"),
         (["--scale", ","], "name at least one level"),
         (["--html", "page.html", "Why?"], "a page shows one question"),
+        (["--adapter", "desks"], "it has a question of its own"),
         (["--max-answer-tokens", "1000"], "answers with at most"),
     ],
 )

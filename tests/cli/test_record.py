@@ -1,4 +1,4 @@
-"""``mqan ask --record``: a record as JSON, from a server or in this process."""
+"""``mqan ask --schema``: a record as JSON, from a server or in this process."""
 
 import json
 from pathlib import Path
@@ -43,7 +43,7 @@ def check_notes(notes: str) -> None:
 @pytest.mark.parametrize("transport", ["rest", "grpc"])
 def test_a_server_fills_a_record(default_server: Any, schema_file: str, transport: str) -> None:
     url = default_server.rest if transport == "rest" else f"grpc://{default_server.rpc}"
-    given = ["ask", "--record", schema_file, "--text", TEXT, "--server", url]
+    given = ["ask", "--schema", schema_file, "--text", TEXT, "--server", url]
     result = runner.invoke(app, given)
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout) == RECORD
@@ -67,7 +67,7 @@ def test_what_is_not_supported_names_the_field(default_server: Any, tmp_path: Pa
     path = tmp_path / "nested.json"
     path.write_text('{"properties": {"lines": {"type": "object"}}}')
     for where in (["--server", default_server.rest], ["--bundle", str(default_bundle()), "--provider", "cpu"]):
-        result = runner.invoke(app, ["ask", "--record", str(path), "--text", TEXT, *where])
+        result = runner.invoke(app, ["ask", "--schema", str(path), "--text", TEXT, *where])
         assert result.exit_code == 1
         assert "The field lines is an object" in result.stderr
         assert result.stdout == ""
@@ -80,14 +80,14 @@ def test_a_schema_that_cannot_be_read_is_told(tmp_path: Path, content: bytes | N
     path = tmp_path / "schema.json"
     if content is not None:
         path.write_bytes(content)
-    result = runner.invoke(app, ["ask", "--record", str(path), "--text", TEXT])
+    result = runner.invoke(app, ["ask", "--schema", str(path), "--text", TEXT])
     assert result.exit_code == 2
-    assert "--record" in result.stderr
+    assert "--schema" in result.stderr
     assert message in " ".join(result.stderr.replace("│", " ").split())
 
 
 @pytest.mark.parametrize("more", [["Where?"], ["--choices", "a,b"], ["--html", "a.html"], ["--max-answer-tokens", "3"]])
 def test_the_schema_says_all_that_is_asked(schema_file: str, more: list[str]) -> None:
-    result = runner.invoke(app, ["ask", "--record", schema_file, "--text", TEXT, *more])
+    result = runner.invoke(app, ["ask", "--schema", schema_file, "--text", TEXT, *more])
     assert result.exit_code == 2
-    assert "--record" in result.stderr
+    assert "--schema" in result.stderr

@@ -13,7 +13,7 @@ from mqan_cli.answering import BundleOption, ServerOption, explain, find_folder,
 from mqan_cli.batch.answering import Parts, answering, num_cores
 from mqan_cli.batch.inputs import SUFFIX, Row, Rows, TextOption
 from mqan_cli.batch.outputs import ENDINGS, write_page, write_table
-from mqan_cli.batch.plan import read_plan
+from mqan_cli.batch.plan import Plan, read_plan
 from mqan_cli.batch.running import Journal, answer_all
 from mqan_cli.errors import CommandError
 from mqan_cli.files import STANDARD_INPUT
@@ -92,7 +92,7 @@ def batch(
         return on_ray(rows, num_done, folder, plan, workers or num_cores())
 
     heading = {"questions": plan.questions, "schema": plan.schema, "text": rows.template}
-    with closing(Journal(journal_path, heading | _hashes(url, folder, plan.adapters))) as journal:
+    with closing(Journal(journal_path, heading | _hashes(url, folder, plan))) as journal:
         answer_all(rows, journal, answer)
         write_table(output, journal, plan)
         if html is not None:
@@ -100,21 +100,30 @@ def batch(
         journal_path.unlink()
 
 
-def _hashes(url: str | None, folder: Path, names: set[str]) -> dict[str, Any]:
-    """Return the hashes of the model that answers and of the adapters with names, which tell them wherever they are."""
+def _hashes(url: str | None, folder: Path, plan: Plan) -> dict[str, Any]:
+    """Return the hashes of model and adapters, which tell them anywhere; refuse questions that adapters do not read."""
     from mqan_core.bundle import read_manifest
 
+    names = set(plan.adapters.values())
     try:
         if url is None:
             manifest, model = read_manifest(folder)
             adapters = open_adapters(manifest, model)
-            found = {name: adapters.named(name).version.sha256 for name in names}
+            named = {name: adapters.named(name) for name in names}
+            found = {name: (one.version.sha256, one.head.question) for name, one in named.items()}
         else:
             with open_client(Client, url) as client:
                 told = client.get_model()
-            model, found = told.sha256, {one.name: one.sha256 for one in told.adapters if one.name in names}
+            model = told.sha256
+            found = {one.name: (one.sha256, one.question) for one in told.adapters if one.name in names}
     except ClientError as error:
         raise CommandError(explain(error, url or "")) from None
     if unknown := ", ".join(names - found.keys()):
         raise CommandError(f"{url} has no adapter {unknown} that can be used; GET /v1/model lists those it has")
-    return {"model": model, **({"adapters": found} if found else {})}
+    for question, name in plan.adapters.items():
+        _, own = found[name]
+        if plan.questions[question]["question"] not in ("", own):
+            message = f"the adapter {name} has a question of its own: ask {own!r}, or leave the question out"
+            raise typer.BadParameter(message, param_hint=question)
+    hashes = {name: sha256 for name, (sha256, _) in found.items()}
+    return {"model": model, **({"adapters": hashes} if hashes else {})}

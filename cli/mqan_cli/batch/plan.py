@@ -29,9 +29,10 @@ class Plan:
         return {"value": name} | {what: what if name == _ONLY else f"{name}_{what}" for what in beside}
 
     @property
-    def adapters(self) -> set[str]:
-        of_questions = (asked.get("choices") for asked in self.questions.values())
-        return {choices["adapter"] for choices in of_questions if isinstance(choices, dict)}
+    def adapters(self) -> dict[str, str]:
+        """The names of adapters, by those of their questions."""
+        of_questions = ((name, asked.get("choices")) for name, asked in self.questions.items())
+        return {name: choices["adapter"] for name, choices in of_questions if isinstance(choices, dict)}
 
     @property
     def columns(self) -> list[str]:
@@ -42,18 +43,18 @@ def read_plan(given: Sequence[tuple[str, Any]], schema: str | None, file: Path |
     """Return what options in their order, a schema and a file of YAML ask for; refuse what would fail in every row."""
     questions = _of_options(given)
     entries = {} if file is None else _read_yaml(file)
-    fields = {name: entry for name, entry in entries.items() if isinstance(entry, dict) and "question" not in entry}
+    fields = {name: entry for name, entry in entries.items() if not _is_question(entry)}
     names = [*questions, *entries]
     questions |= {name: _question_of(entry) for name, entry in entries.items() if name not in fields}
     whole: dict[str, Any] | None = {"properties": fields} if fields else None
     if schema is not None:
         if fields:
             _refuse(f"{file} has fields of a record: leave out one of the two", "--schema")
-        whole = read_schema(schema, "--schema")
+        whole = read_schema(schema)
         names += whole.get("properties", ()) if isinstance(whole, dict) else ()
     plan = Plan(questions, whole, tuple(names))
     if not names and whole is None:
-        _refuse("give at least one question: --question, --schema or --ask", "--question")
+        _refuse("give at least one question: --question, --adapter, --schema or --ask", "--question")
     if twice := [column for column in plan.columns if plan.columns.count(column) > 1]:
         _refuse(f"two questions or fields have a column {twice[0]}: rename one", "--question")
     check_plan(plan)
@@ -63,11 +64,14 @@ def read_plan(given: Sequence[tuple[str, Any]], schema: str | None, file: Path |
 def _of_options(given: Sequence[tuple[str, Any]]) -> dict[str, Document]:
     for_all: dict[str, Any] = {}
     found: list[tuple[str, dict[str, Any]]] = []
+    asks = any(option == "question" for option, _ in given)
     for option, value in given:
         if option == "question":
             found.append((value, dict(for_all)))
-        else:
-            (found[-1][1] if found else for_all)[option] = value
+            continue
+        if option == "adapter" and not asks:  # it has a question of its own
+            found.append(("", dict(for_all)))
+        (found[-1][1] if found else for_all)[option] = value
     if for_all and not found:
         _refuse("there are options of a question, and no question", "--question")
     questions: dict[str, Document] = {}
@@ -81,10 +85,18 @@ def _of_options(given: Sequence[tuple[str, Any]]) -> dict[str, Document]:
     return questions
 
 
+def _is_question(entry: Any) -> bool:
+    return isinstance(entry, str) or "question" in entry or _is_adapter(entry.get("choices"))
+
+
+def _is_adapter(choices: Any) -> bool:
+    return isinstance(choices, dict) and choices.keys() == {"adapter"}
+
+
 def _question_of(entry: Any) -> Document:
-    asked: Document = {"question": entry} if isinstance(entry, str) else dict(entry)
+    asked: Document = {"question": entry} if isinstance(entry, str) else {"question": "", **entry}
     choices = asked.get("choices")
-    if isinstance(choices, dict) and choices.keys() != {"adapter"}:  # each label with what it covers
+    if isinstance(choices, dict) and not _is_adapter(choices):  # each label with what it covers
         told = choices.items()
         asked["choices"] = [{"label": label, "description": what} if what else label for label, what in told]
     return asked

@@ -168,7 +168,7 @@ def test_a_run_does_not_go_on_with_another_adapter(small_bundle: Path, start_ser
     bundle = open_bundle(small_bundle)
     given = tmp_path, bundle.sha256, bundle.manifest.text_width
     (tmp_path / "mails.csv").write_text("mail\nAda wrote notes.\nThe walls fell.\n")
-    asked = ["mails.csv", "-o", "out.csv", "--text", "mail", "-q", "desk=Which?", "--adapter", "desks"]
+    asked = ["mails.csv", "-o", "out.csv", "--text", "mail", "--adapter", "desks"]
     here = {"MQAN_ADAPTERS": str(tmp_path)}
     assert "There is no adapter 'desks'" in batch(tmp_path, *asked, "--bundle", str(small_bundle), status=1, **here)
     write(*given, "notes")
@@ -176,12 +176,14 @@ def test_a_run_does_not_go_on_with_another_adapter(small_bundle: Path, start_ser
     server = start_server("local", bundle=small_bundle, adapters=tmp_path)
     write(*given, "walls")
     for who in (["--bundle", str(small_bundle)], ["--server", server.rest]):
+        said = batch(tmp_path, *asked, "-q", "desk=Who?", *who, status=2, COLUMNS="200", **here)
+        assert "ask 'Which desk?', or leave the question out" in said
         assert "of another model or adapter: remove it" in " ".join(
             batch(tmp_path, *asked, *who, status=1, **here).split()
         )
     write(*given, "notes")
     assert "going on after row 2" in batch(tmp_path, *asked, "--server", f"grpc://{server.rpc}")
-    assert [row["desk"] for row in read(tmp_path / "out.csv")] == ["notes", "notes"]
+    assert [row["answer"] for row in read(tmp_path / "out.csv")] == ["notes", "notes"]
 
 
 @pytest.mark.slow

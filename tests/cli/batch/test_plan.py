@@ -39,6 +39,16 @@ def test_the_only_question_has_plain_columns() -> None:
     assert plan.columns == ["answer", "probability", "start", "end", "expected", "error"]
 
 
+def test_an_adapter_needs_no_question(tmp_path: Path) -> None:
+    file = tmp_path / "ask.yaml"
+    file.write_text("mood: {choices: {adapter: moods}}\n")
+    plan = read_plan([("min_probability", 0.5), ("adapter", "desks"), ("adapter", "rooms")], None, file)
+    assert plan.adapters == {"answer": "desks", "answer_2": "rooms", "mood": "moods"}
+    assert plan.questions["answer_2"] == {"question": "", "min_probability": 0.5, "choices": {"adapter": "rooms"}}
+    given = [("adapter", "desks"), ("question", "a=Which?"), ("question", "b=Which?")]
+    assert read_plan(given, None, None).adapters == {"a": "desks", "b": "desks"}
+
+
 def test_a_file_mixes_questions_and_fields(tmp_path: Path) -> None:
     file = tmp_path / "ask.yaml"
     file.write_text(
