@@ -19,6 +19,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from sklearn.linear_model import LogisticRegression
 
+from mqan_baselines.figures import SETTINGS, draw_line, finish_panel, save_figure
 from mqan_core.answer.adapter import AdapterHead, Floats, adapted_logits
 from mqan_core.ask.options import Options
 from mqan_core.example import Example
@@ -26,7 +27,6 @@ from mqan_data.formats.dataset_file import load_dataset
 from mqan_data.mixture import DatasetSource
 from mqan_runtime.adapters import Observed, fit_adapter, observe
 from mqan_runtime.engine import Engine
-from mqan_training.curves import SETTINGS, draw_line, finish_panel, save_figure
 
 SETS: Final = {
     "hint3": "HINT3 (intents)",

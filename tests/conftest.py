@@ -48,7 +48,6 @@ _TOGETHER = {
     "e2e": "e2e",
     "page": "page",
     "test_made.py": "made",
-    "test_roundtrip.py": "roundtrip",
     "test_tasks.py": "tasks",
 }
 # Folders that measure how a server bears load, and end processes: with several workers, nothing else runs beside them.

@@ -25,7 +25,6 @@ from mqan_evaluation.sections import Measuring, Section, shown
 from mqan_evaluation.suite import CALIBRATION, Measured, chosen_names, record_suite, run_suite, write_suite
 from mqan_runtime.session import Precision
 from mqan_training.checkpoint import has_pretrained_reader
-from mqan_training.model.network import Network
 
 
 def evaluate_model(
@@ -74,8 +73,7 @@ def evaluate_model(
     written: list[Path] = []
     if output is not None:  # first: nothing is lost where the bundle cannot be written
         written += [*write_suite(output, measured, measuring.answers), output / "report.html"]
-        trained = answerer.trained if isinstance(answerer, TorchAnswerer) else None
-        write_report(written[-1], measured, measuring.answers, trained if isinstance(trained, Network) else None)
+        write_report(written[-1], measured, measuring.answers)
     if record:
         record_suite(
             model, measured, measuring.answers, command=_command(names, limit, precision, cases), refusal_offset=offset

@@ -11,7 +11,7 @@ from mqan_core.errors import BundleError, MqanError
 
 VERBS: Final[Mapping[str, tuple[str, ...]]] = {
     "Serve and ask": ("serve", "ask", "batch", "adapt", "mcp", "settings", "key", "models"),
-    "Train": ("data", "embed", "train", "curves"),
+    "Train": ("data", "embed", "train"),
     "Bundles": ("export", "verify", "evaluate"),
 }
 SECTION_OF: Final = {name: section for section, names in VERBS.items() for name in names}

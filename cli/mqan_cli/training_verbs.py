@@ -230,20 +230,7 @@ def evaluate(
     evaluate_model(bundle, checkpoint, data, split_names(tasks), **how, output=output, record=record)
 
 
-def curves(
-    runs: Annotated[
-        list[str], typer.Argument(metavar="[LABEL=]FOLDER...", help="Folders of runs, with names for them.")
-    ],
-    output: Path = option("Picture to write: .svg, .png or .pdf.", default=Path("curves.svg")),
-) -> None:
-    """Plot the validation scores of runs against their steps, one panel per task."""
-    from mqan_training.curves import draw_curves, read_runs
-
-    draw_curves(read_runs(runs), output)
-    print(output)
-
-
-VERBS: Final = (embed, train, curves, export, evaluate)
+VERBS: Final = (embed, train, export, evaluate)
 
 
 def _validation_examples(tasks: list[str], data: Path, number: int) -> "list[Example]":

@@ -54,7 +54,6 @@ VERBS = [
     "mcp",
     "embed",
     "train",
-    "curves",
     "export",
     "evaluate",
     "serve",
@@ -64,7 +63,6 @@ VERBS = [
     "verify",
     "data",
     "data get",
-    "data check",
 ]
 
 runner = CliRunner()

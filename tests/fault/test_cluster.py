@@ -24,7 +24,7 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from mqan_training.curves import SETTINGS, draw_line, save_figure
+from mqan_baselines.figures import SETTINGS, draw_line, save_figure
 from tests.fault.callers import Caller, Load, Outcome, rest_caller, rpc_caller, wait_for
 from tests.fault.machines import IS_POSSIBLE, Cluster, Node
 from tests.processes import PROXY, PROXY_STARTER, REPLICA, listeners

@@ -60,7 +60,6 @@ async def test_named_origins_may_ask_and_read_what_they_need(start_server: Start
         ("/v1/decisions", ["openai-organization", "openai-project", "idempotency-key", "user-agent"]),
         ("/v1/systemone", ["x-api-key", "http-referer", "x-title"]),
         ("/v1/answer", ["traceparent", "tracestate", "baggage", "content-encoding", "accept"]),
-        ("/v2/models/mqan-default/infer", ["inference-header-content-length"]),
     ],
 )
 async def test_pages_may_send_what_official_clients_do(start_server: StartServer, path: str, names: list[str]) -> None:

@@ -13,6 +13,7 @@ from typing import Final
 import matplotlib
 from matplotlib.figure import Figure
 
+from mqan_baselines.figures import SETTINGS, draw_line, finish_panel, save_figure
 from mqan_baselines.folders import read_results, weights_sha256, write_results
 from mqan_baselines.mt_dnn.learning import Item, evaluate, load_network, read_items, train_tasks
 from mqan_baselines.mt_dnn.network import pretrained_network
@@ -21,7 +22,6 @@ from mqan_baselines.recipes import Adaptation, MtDnnRecipe
 from mqan_baselines.scores import markdown_table
 from mqan_baselines.tasks import baseline_task
 from mqan_training.batch import prepare_device
-from mqan_training.curves import SETTINGS, draw_line, finish_panel, save_figure
 from mqan_training.runlog import console
 
 JOINT: Final = "mt-dnn/joint"  # below a run's folder: the model that `mqan_baselines train` left

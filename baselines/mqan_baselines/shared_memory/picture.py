@@ -12,9 +12,9 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from mqan_baselines.figures import SETTINGS, check_format, draw_line, save_figure
 from mqan_baselines.shared_memory.learning import load_network
 from mqan_core.text.tokens import read_tokens
-from mqan_training.curves import SETTINGS, check_format, draw_line, save_figure
 
 FloatArray = npt.NDArray[np.float32]
 

@@ -3501,9 +3501,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "extensions": [
-                     *         "binary_tensor_data"
-                     *       ],
+                     *       "extensions": [],
                      *       "name": "mqan",
                      *       "version": "0.17.0"
                      *     }

@@ -2,11 +2,9 @@
 
 A request is a batch of questions in tensors of text: ``context`` and ``question``, one of each for a question or one
 for all, and optionally ``choices`` for all. So is its response: ``answer``, and ``attributions``, which has for each
-answer the JSON document of ``POST /v1/answer``. Tensors may stand in binary after the JSON, as in NVIDIA's extension
-(https://github.com/triton-inference-server/server/blob/main/docs/protocol/extension_binary_data.md).
+answer the JSON document of ``POST /v1/answer``.
 """
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -24,8 +22,8 @@ from mqan_serving.contract.calls import MOST_IN_ALL, AskedText, check_explained,
 from mqan_serving.contract.errors import CODES_OF_ANSWER, AnsweringError, Failure, PlacedError, describe, shown_field
 from mqan_serving.contract.model import Model
 from mqan_serving.contract.questions import Question, json_body
-from mqan_serving.formats.adapting import Part, Place, must, read, read_object, refuse
-from mqan_serving.formats.foreign import CODES_OF_MODELS, EXAMPLES, Respond, responses
+from mqan_serving.formats.adapting import Part, must, read, read_object, refuse
+from mqan_serving.formats.foreign import CODES_OF_MODELS, EXAMPLES, Respond, json_response, responses
 from mqan_serving.observability.logs import RequestLog, answer_and_log, using
 from mqan_serving.service.answer_service import Service
 from mqan_serving.service.catalog import Entry
@@ -36,35 +34,30 @@ INPUTS: Final = ("context", "question", "choices")
 OUTPUTS: Final = ("answer", "attributions")
 _NOT_FOR_TENSORS: Final = ("scale", "sources", "stream", "citations", "model")  # lists, and what changes the response
 _PARAMETERS: Final = frozenset(Question.model_fields) - {*INPUTS, *_NOT_FOR_TENSORS}
-_BINARY_OUTPUT: Final = "binary_data_output"
-_LENGTH_BYTES: Final = 4  # before each text of a tensor in binary, the lowest first
 _OBJECT: Final = {"type": "object"}
-_HEADER: Final = "inference-header-content-length"  # bytes of JSON, where tensors in binary follow
-_BINARY: Final = "application/octet-stream"
-_MEDIA_TYPES: Final = ("application/json", _BINARY, "")  # NVIDIA's client sends no type
+_BINARY: Final = "inference-header-content-length"  # the header of a body with tensors in binary
+_MEDIA_TYPES: Final = ("application/json", "")  # NVIDIA's client sends no type
 _MODEL: Final = "/v2/models/{model_name}"
 _INFER: Final = f"{_MODEL}/infer"
-_SERVER: Final = {"name": "mqan", "version": __version__, "extensions": ["binary_tensor_data"]}
+_SERVER: Final = {"name": "mqan", "version": __version__, "extensions": []}
 _METADATA: Final = EXAMPLES[_MODEL]["response"]
 _CODES_OF_HEALTH: Final = ("unknown_host", "metadata_too_large", "unavailable", "internal")
 
 
-class _Binary(Part):
-    binary_data_size: int | None = Field(default=None, ge=0)  # of an input
-    binary_data: bool | None = None  # of an output
+class _InJson(Part):
+    binary_data: Literal[False] | None = None  # NVIDIA's clients say so, for each output
 
 
 class _Input(Part):
     name: Literal["context", "question", "choices"]
     datatype: Annotated[str, must("BYTES".__eq__, "wrong_type", "it should be BYTES")]
     shape: list[int] = Field(max_length=8)
-    data: list[str] | None = Field(default=None, max_length=MOST_IN_ALL)
-    parameters: _Binary | None = None
+    data: list[str] = Field(max_length=MOST_IN_ALL)
 
 
 class _Output(Part):
     name: Literal["answer", "attributions"]
-    parameters: _Binary | None = None
+    parameters: _InJson | None = None
 
 
 class _InferRequest(Part):
@@ -72,13 +65,6 @@ class _InferRequest(Part):
     inputs: list[_Input] = Field(min_length=1, max_length=len(INPUTS))
     outputs: list[_Output] | None = Field(default=None, max_length=2 * len(OUTPUTS))
     parameters: dict[str, Any] | None = None
-
-    @property
-    def wanted(self) -> dict[str, bool]:
-        """The outputs that are wanted, and whether in binary."""
-        usual = bool((self.parameters or {}).get(_BINARY_OUTPUT))
-        named = {one.name: one.parameters and one.parameters.binary_data for one in self.outputs or ()}
-        return {name: usual if named.get(name) is None else bool(named[name]) for name in named or OUTPUTS}
 
 
 def add_inference_routes(
@@ -110,7 +96,10 @@ def add_inference_routes(
     async def infer(request: Request, model_name: str, model_version: str = "") -> Response:
         async def run(body: bytes, models: Models, log: RequestLog) -> Response:
             found = _entry(models, model_name, model_version)
-            asked, tensors = _read(body, request.headers.get(_HEADER))
+            if _BINARY in request.headers:
+                hint = "Send them in the JSON; NVIDIA's client does so with binary_data=False."
+                raise refuse("malformed_request", (), "Tensors in binary are not read here.", hint)
+            asked, tensors = _read(body)
             async with using(models, found.name, log) as service:
                 texts = await models.aside(len(body), lambda: _texts_of(service, asked, tensors))
                 outcomes = await answer_and_log(service, log, texts)
@@ -163,60 +152,38 @@ def _entry(models: Models, name: str, version: str) -> Entry:
     return found
 
 
-def _refuse_input(code: str, name: str, message: str, hint: str = "", *below: str) -> PlacedError:
-    return refuse(code, ("inputs", name, *below), f"The input {name} {message}", hint)
+def _refuse_input(code: str, name: str, message: str, hint: str) -> PlacedError:
+    return refuse(code, ("inputs", name), f"The input {name} {message}", hint)
 
 
-def _read(body: bytes, header: str | None) -> tuple[_InferRequest, dict[str, list[str]]]:
-    """Return a request and the texts of its inputs; ``header``: how many bytes are JSON, where tensors follow it."""
-    num_bytes = len(body)
-    if header is not None:
-        num_bytes = int(header[:20]) if header.isdecimal() and header.isascii() else num_bytes + 1
-        if num_bytes > len(body):
-            message = "The header Inference-Header-Content-Length is not a number of bytes that the body has."
-            raise refuse("malformed_request", (), message, "Send how many bytes of the body are JSON.")
-    request = read(_InferRequest, read_object(body[:num_bytes]))
+def _read(body: bytes) -> tuple[_InferRequest, dict[str, list[str]]]:
+    """Return a request and the texts of its inputs."""
+    request = read(_InferRequest, read_object(body))
     for name, value in (request.parameters or {}).items():
         place = ("parameters", shown_field(name, "a field of it"))
-        if name not in {*_PARAMETERS, _BINARY_OUTPUT}:
+        if name not in _PARAMETERS:
             known = ", ".join(sorted(_PARAMETERS))
             raise refuse("unknown_field", place, f"The parameter {place[1]} is unknown.", f"Send {known} only.")
-        if not isinstance(value, bool) and (name == _BINARY_OUTPUT or not isinstance(value, int | float | str)):
+        if not isinstance(value, bool | int | float | str):
             raise refuse("wrong_type", place, f"The parameter {name} is not a number, flag or string that it can be.")
-    return request, _tensors(request.inputs, body[num_bytes:])
+    return request, _tensors(request.inputs)
 
 
-def _tensors(inputs: Sequence[_Input], rest: bytes) -> dict[str, list[str]]:
+def _tensors(inputs: Sequence[_Input]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for tensor in inputs:
-        name = tensor.name
-        size = None if tensor.parameters is None else tensor.parameters.binary_data_size
-        if size is not None:
-            if size > len(rest):
-                message = f"has {size} bytes, of which {len(rest)} are in the body."
-                raise _refuse_input("option_out_of_range", name, message, "", "parameters", "binary_data_size")
-            texts, rest = decode_elements(rest[:size], ("inputs", name)), rest[size:]
-        elif tensor.data is None:
-            raise _refuse_input("missing_field", name, "has no data.", "Send them, too.", "data")
-        else:
-            texts = tensor.data
+        name, texts = tensor.name, tensor.data
         if name in found:
             raise _refuse_input("unknown_field", name, "comes twice.", "Send each input at most once.")
         if tensor.shape != [len(texts)]:
             hint = "Send a shape of one number: how many texts there are."
             raise _refuse_input("invalid_input", name, f"has {len(texts)} texts, which its shape does not say.", hint)
         found[name] = texts
-    if rest:
-        message = f"{len(rest)} bytes follow that are of no input."
-        raise refuse("malformed_request", ("inputs",), message, "Send binary_data_size with each input in binary.")
     for needed in ("context", "question"):
         if needed not in found:
             raise _refuse_input("missing_field", needed, "is missing.", "Send it, too.")
         if not found[needed]:
             raise _refuse_input("invalid_input", needed, "has no texts.", "Send at least one.")
-        if len(found[needed]) > MOST_IN_ALL:
-            message = f"has {len(found[needed])} texts; 1 to {MOST_IN_ALL} are accepted."
-            raise _refuse_input("too_many_questions", needed, message)
     return found
 
 
@@ -228,8 +195,8 @@ def _texts_of(service: Service, request: _InferRequest, tensors: dict[str, list[
     asked = number * len(questions[0]) if len(questions) == 1 else sum(map(len, questions))
     most = service.limits.max_request_bytes
     check_shared(number * shared + asked, most, "inputs", "The question and choices of all rows together")
-    parameters = {name: value for name, value in (request.parameters or {}).items() if name != _BINARY_OUTPUT}
-    rows = [{"question": one, **choices, **parameters} for one in _spread(questions, number, "question")]
+    same = choices | (request.parameters or {})
+    rows = [{"question": one, **same} for one in _spread(questions, number, "question")]
     items = list(map(item_of, rows, _spread(contexts, number, "context")))
     for i, item in enumerate(items):
         if not isinstance(item.question, Question):
@@ -261,39 +228,10 @@ def _response(request: _InferRequest, outcomes: Iterable[Sequence[Outcome]], mod
         "answer": lambda answer: answer.text,
         "attributions": lambda answer: to_json(document_of(answer, model)).decode(),
     }
-    tensors, binary = [], []
-    for name, is_binary in request.wanted.items():
-        texts = [tellers[name](answer) for answer in answers]
-        tensor: dict[str, Any] = {"name": name, "shape": [len(texts)], "datatype": "BYTES"}
-        if is_binary:
-            binary.append(encode_elements(texts))
-            tensor["parameters"] = {"binary_data_size": len(binary[-1])}
-        else:
-            tensor["data"] = texts
-        tensors.append(tensor)
+    names = dict.fromkeys(one.name for one in request.outputs or ()) or OUTPUTS
+    outputs = [
+        {"name": name, "shape": [len(answers)], "datatype": "BYTES", "data": list(map(tellers[name], answers))}
+        for name in names
+    ]
     named = {} if request.id is None else {"id": request.id}
-    document = {"model_name": model.name, "model_version": model.version, **named, "outputs": tensors}
-    head = json.dumps(document, ensure_ascii=False).encode("utf-8")
-    if not binary:
-        return Response(head, media_type="application/json")
-    return Response(b"".join((head, *binary)), media_type=_BINARY, headers={_HEADER: str(len(head))})
-
-
-def decode_elements(encoded: bytes, place: Place) -> list[str]:
-    texts, at = [], 0
-    while at < len(encoded):
-        begin = at + _LENGTH_BYTES
-        at = begin + int.from_bytes(encoded[at:begin], "little")
-        if at > len(encoded) or begin > len(encoded):
-            hint = f"Send each text with its length before it, in {_LENGTH_BYTES} bytes, the lowest first."
-            raise refuse("malformed_request", place, "A tensor in binary ends within a text.", hint)
-        try:
-            texts.append(encoded[begin:at].decode("utf-8"))
-        except UnicodeDecodeError:
-            raise refuse("invalid_text", place, "A text is not valid UTF-8.") from None
-    return texts
-
-
-def encode_elements(texts: Iterable[str]) -> bytes:
-    encoded = (text.encode("utf-8") for text in texts)
-    return b"".join(len(one).to_bytes(_LENGTH_BYTES, "little") + one for one in encoded)
+    return json_response({"model_name": model.name, "model_version": model.version, **named, "outputs": outputs})

@@ -161,7 +161,7 @@ def _create_app(
             allow_headers=["*"],  # official clients send many of their own; none lets a page in
             # a page that is named may ask a server on this machine, too; with * none is named
             allow_private_network=settings.cors_origins != ("*",),
-            expose_headers=["inference-header-content-length", "retry-after", "server-timing", MODEL, "x-request-id"],
+            expose_headers=["retry-after", "server-timing", MODEL, "x-request-id"],
         )
     app.add_exception_handler(MqanError, _on_error)
     app.add_exception_handler(HTTPException, _on_http_exception)

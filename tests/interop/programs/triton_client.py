@@ -13,20 +13,22 @@ address, key = sys.argv[1:]
 client = http.InferenceServerClient(address)
 KEY = {"authorization": f"Bearer {key}"}
 MODEL = "mqan-default"
+OUTPUTS = ("answer", "attributions")
 
 
 def tensor(name: str, texts: list[str]) -> Any:
     """Return an input."""
     made = http.InferInput(name, [len(texts)], "BYTES")
-    made.set_data_from_numpy(np.array([text.encode() for text in texts], dtype=object))
+    made.set_data_from_numpy(np.array([text.encode() for text in texts], dtype=object), binary_data=False)
     return made
 
 
 def infer(inputs: list[Any], **asked: Any) -> dict[str, Any]:
     """Return the outputs of a request."""
+    asked.setdefault("outputs", [http.InferRequestedOutput(name, binary_data=False) for name in OUTPUTS])
     result = client.infer(MODEL, inputs, headers=KEY, request_id="42", **asked)
     assert result.get_response()["id"] == "42"
-    return {name: result.as_numpy(name) for name in ("answer", "attributions")}
+    return {name: result.as_numpy(name) for name in OUTPUTS}
 
 
 def refusal(ask: Callable[[], object]) -> str:
@@ -42,7 +44,7 @@ context = tensor("context", ["Füße 🦶: the tower is 330 m tall and was finis
 answers = infer([context, tensor("question", ["How tall is the tower?", "When was it finished?"])])
 labels = ["billing", "shipping"]
 ticket = [tensor("context", ["I was charged twice."]), tensor("question", ["Which team?"]), tensor("choices", labels)]
-wanted = [http.InferRequestedOutput("answer")]
+wanted = [http.InferRequestedOutput("answer", binary_data=False)]
 alone = infer(ticket, outputs=wanted, parameters={"min_probability": 0.01, "multiple": False})
 metadata = client.get_model_metadata(MODEL, headers=KEY)
 told = {

@@ -1,9 +1,6 @@
-"""``mqan data check`` and ``mqan evaluate``: every example is accounted for, and every task that is left out."""
+"""``mqan evaluate``: every example is accounted for, and every task that is left out."""
 
 import csv
-import json
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -43,93 +40,6 @@ def lines(output: str) -> dict[str, list[str]]:
     """Return the cells of the table's rows by their first one."""
     rows = [[cell.strip() for cell in line.strip("│").split("│")] for line in output.splitlines() if "│" in line]
     return {row[0]: row[1:] for row in rows}
-
-
-def test_check_counts_every_split_and_names_what_is_left_out(data: Path, tmp_path: Path) -> None:
-    output = tmp_path / "check.json"
-    result = runner.invoke(app, ["data", "check", "--data", str(data), "--tasks", "mwsc", "--output", str(output)])
-    assert result.exit_code == 0
-    assert lines(result.stdout)["mwsc"] == ["80", "82", "100", "em", "100.00", "100.00", "0", "2 tokens"]
-    assert "mwsc, validation: schema without a blank line after it (1)" in result.stdout
-    (document,) = json.loads(output.read_text())
-    assert document["examples"] == {"validation": 82, "train": 80, "test": 100}
-    assert document["round_trip"]["lost"] == 0
-
-
-def test_check_fails_when_gold_answers_are_lost(data: Path, tmp_path: Path) -> None:
-    output = tmp_path / "check.json"
-    arguments = ["--tasks", "sst,jsonl:mine:nf1", "--output", str(output)]
-    result = runner.invoke(app, ["data", "check", "--data", str(data), *arguments])
-    assert result.exit_code == 1
-    table = lines(result.stdout)
-    assert table["sst"] == ["2", "3", "-", "em", "66.67", "66.67", "1", "1 tokens"]
-    assert table["jsonl:mine:nf1"][:3] == ["-", "2", "-"]
-    assert "sst: not there: test" in result.stdout
-    assert "jsonl:mine:nf1, validation validation/2, copied: nf1 does not give 100 to the gold" in result.stdout
-    assert "sst, validation validation/2, copied: The context is empty" in result.stdout
-    losses = json.loads(output.read_text())[1]["round_trip"]["losses"]
-    assert [(loss["id"], loss["way"], loss["gold"]) for loss in losses] == [
-        ("validation/2", way, "...") for way in ("copied", "generated")
-    ]
-
-
-def test_check_writes_the_same_encoding_wherever_it_runs(data: Path, tmp_path: Path) -> None:
-    output = tmp_path / "check.json"
-    strictly = ["-X", "warn_default_encoding", "-W", "error::EncodingWarning:mqan_cli.data_check"]
-    arguments = ["--data", str(data), "--tasks", "mwsc", "--output", str(output)]
-    checked = subprocess.run(
-        [sys.executable, *strictly, "-m", "mqan_cli.main", "data", "check", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert checked.returncode == 0, checked.stderr
-    assert json.loads(output.read_text(encoding="utf-8"))
-
-
-def test_check_takes_all_tasks_and_names_those_without_files(data: Path) -> None:
-    result = runner.invoke(app, ["data", "check", "--data", str(data)])
-    assert lines(result.stdout).keys() >= {"sst", "mwsc"}
-    skipped = {line.split(":")[0] for line in result.stdout.splitlines() if ": skipped: found no " in line}
-    assert skipped == tasks().keys() - {"sst", "mwsc"}
-
-
-@pytest.mark.parametrize(("task", "message"), [("sstt", "Did you mean sst"), ("squad", "holds no files of squad")])
-def test_check_names_what_is_wrong(data: Path, task: str, message: str) -> None:
-    result = runner.invoke(app, ["data", "check", "--data", str(data), "--tasks", task])
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert message in result.stderr
-
-
-def test_check_makes_the_folder_of_its_file(data: Path, tmp_path: Path) -> None:
-    output = tmp_path / "not" / "there" / "check.json"
-    arguments = ["data", "check", "--data", str(data), "--tasks", "mwsc", "--output"]
-    assert runner.invoke(app, [*arguments, str(output)]).exit_code == 0
-    assert json.loads(output.read_text())[0]["task"] == "mwsc"
-    refused = runner.invoke(app, [*arguments, str(output / "check.json")])
-    assert (refused.exit_code, refused.stdout) == (1, ""), "refused before anything is read"
-    assert f"cannot make the folder {output}: File exists; give another --output" in refused.stderr
-
-
-def test_check_names_a_split_without_examples(data: Path) -> None:
-    (data / "mine" / "val.jsonl").write_text("")
-    result = runner.invoke(app, ["data", "check", "--data", str(data), "--tasks", "sst,jsonl:mine"])
-    assert result.exit_code == 1
-    assert "jsonl:mine, validation: There is nothing to score" in result.stderr
-    assert lines(result.stdout).keys() == {"sst"}, "the others are told nonetheless"
-
-
-def test_check_goes_on_behind_a_malformed_file(data: Path, tmp_path: Path) -> None:
-    output = tmp_path / "check.json"
-    (data / "mine" / "val.jsonl").write_text(FRAMES % '"rain"' + "{")
-    arguments = ["--data", str(data), "--tasks", "jsonl:mine,mwsc", "--output", str(output)]
-    result = runner.invoke(app, ["data", "check", *arguments])
-    assert result.exit_code == 1
-    assert "val.jsonl:2: not JSON" in result.stderr
-    assert "mwsc" in lines(result.stdout)
-    mine, mwsc = json.loads(output.read_text())
-    assert "val.jsonl:2: not JSON" in mine["error"]
-    assert (mwsc["error"], mwsc["examples"]["validation"]) == (None, 82)
 
 
 @pytest.fixture
