@@ -15,23 +15,22 @@ _IGNORED = 0  # exit status of git check-ignore; that of a file which git follow
 
 
 def read_text(text: str | None, file: str | None) -> str:
-    """Return the text to ask about: given, of a file, or of standard input, on a terminal pasted."""
+    """Return the text to ask about: given, of a file, or of standard input."""
     if text is not None and file is not None:
         raise typer.BadParameter("give --text or --file, not both")
-    if text is None and file is None and sys.stdin is not None and sys.stdin.isatty():
-        return paste()
-    found = text if text is not None else read_file(STANDARD_INPUT if file is None else file)
+    found = text if text is not None else _read_file(STANDARD_INPUT if file is None else file)
     if not found.strip():
         raise typer.BadParameter("there is no text to ask about; give --text, --file or standard input")
     return found
 
 
-def read_file(name: str) -> str:
-    """Return what a file, or standard input, holds; ``~`` is the home folder, as no shell reads what is typed here."""
+def _read_file(name: str) -> str:
     if not name:  # a variable of a shell that is not set
         raise typer.BadParameter("the name of the file is empty", param_hint="--file")
     if name == STANDARD_INPUT and sys.stdin is None:
         raise typer.BadParameter("standard input is closed; give --text or --file")
+    if name == STANDARD_INPUT and sys.stdin.isatty():
+        print("Paste the text, then press Ctrl-D on a line of its own:", file=sys.stderr)
     try:
         content = sys.stdin.buffer.read() if name == STANDARD_INPUT else Path(os.path.expanduser(name)).read_bytes()
         return content.decode("utf-8")
@@ -39,17 +38,6 @@ def read_file(name: str) -> str:
         raise typer.BadParameter(f"cannot read {name}: {error.strerror}", param_hint="--file") from None
     except UnicodeDecodeError as error:
         raise typer.BadParameter(f"{name} is not UTF-8: byte {error.start}", param_hint="--file") from None
-
-
-def paste() -> str:
-    print("Paste the text, then press Ctrl-D on a line of its own:", file=sys.stderr)
-    try:
-        text = sys.stdin.read()
-    except UnicodeDecodeError as error:
-        raise typer.BadParameter(f"the text is not UTF-8: byte {error.start}") from None
-    if not text.strip():
-        raise typer.BadParameter("there is no text to ask about")
-    return text
 
 
 def write_text(path: Path, text: str) -> None:

@@ -1,8 +1,7 @@
 """The verbs of a researcher, from `embed` to `evaluate`. They need the extra ``training``."""
 
-from itertools import islice, zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import typer
 from typer.core import TyperCommand
@@ -10,10 +9,6 @@ from typer.core import TyperCommand
 from mqan_cli.batch.inputs import Rows
 from mqan_cli.errors import CommandError
 from mqan_cli.sections import ROWS, of_rows, option
-
-if TYPE_CHECKING:
-    from mqan_core.example import Example
-
 
 Precision = Literal["auto", "float32", "int8"]
 Recipe = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Recipe, a YAML file.")]
@@ -156,23 +151,12 @@ def export(
     """Export a checkpoint to a bundle, and check that both give the same answers on validation examples."""
     from mqan_export.bundle import export_bundle, validation_mixture
     from mqan_training.checkpoint import load_checkpoint
-    from mqan_training.recipe import PiecesConfig
 
     loaded = load_checkpoint(checkpoint)
     name = name or loaded.recipe.name
     unmeasured = f"# {name} {version}\n\nNothing has been measured yet: `mqan evaluate --bundle DIR`.\n"
     card = unmeasured if model_card is None else model_card.read_text(encoding="utf-8")
-    if isinstance(loaded.recipe.reader, PiecesConfig):
-        examples = validation_mixture(loaded.recipe, data, num_examples)
-    else:
-        tasks = list(loaded.recipe.sources)
-        examples = _validation_examples(tasks, data, num_examples)
-        if not examples:
-            raise ValueError(
-                f"{checkpoint}: there is nothing to compare the bundle and the checkpoint on: of its tasks "
-                f"({', '.join(tasks)}) none has validation rows in {data}. Train on one that has some, too, or "
-                "give another --data."
-            )
+    examples = validation_mixture(loaded.recipe, data, num_examples)
     report = export_bundle(loaded, bundle, examples, name=name, version=version, model_card=card)
     print(f"{bundle}: {name} {version}; {report.in_words()}")
 
@@ -231,18 +215,6 @@ def evaluate(
 
 
 VERBS: Final = (embed, train, export, evaluate)
-
-
-def _validation_examples(tasks: list[str], data: Path, number: int) -> "list[Example]":
-    """Return validation examples of several tasks, the same number of each as far as there are as many."""
-    from mqan_data.tasks import task_named
-
-    readers = [task for task in map(task_named, tasks) if "validation" in task.splits]
-    of_task = [islice(task.read(data / task.folder, "validation"), number) for task in readers]
-    rows = zip_longest(*of_task)
-    mixed = (example for row in rows for example in row if example is not None)
-    readable = (example for example in mixed if example.context.strip() and example.question.strip())
-    return list(islice(readable, number))
 
 
 def _asked(*given: str | None) -> dict[str, str | None]:

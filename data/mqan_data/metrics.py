@@ -16,7 +16,7 @@ from typing import Any
 from mqan_core.example import Example
 from mqan_core.forms.grammars import fold, read_state_change
 from mqan_core.text.tokens import INVISIBLE
-from mqan_data.queries import Table, execute, gold_query, read_query
+from mqan_data.queries import gold_query, read_query
 
 UNANSWERABLE = "unanswerable"  # the answer to a question that the context does not answer
 _SHOWN = dict.fromkeys(map(ord, INVISIBLE))
@@ -187,22 +187,12 @@ def _score_unanswerable_f1(predictions: Sequence[str], examples: Sequence[Exampl
 
 
 def _score_lfem(predictions: Sequence[str], examples: Sequence[Example]) -> dict[str, float]:
-    """Score SQL by exact match of the logical form; ``execution`` is the share with its result, where it runs."""
-    num_right = num_run = num_same = 0
-    for prediction, example in zip(predictions, examples, strict=True):
-        reference = _reference(example)
-        read = read_query(prediction, reference["header"])
-        gold = gold_query(reference["sql"], reference["header"])
-        num_right += read == gold
-        table: Table | None = reference.get("table")
-        expected = execute(gold, table) if table else None
-        if table and expected is not None:
-            num_run += 1
-            num_same += read is not None and execute(read, table) == expected
-    scores = {"lfem": 100 * num_right / len(examples)}
-    if num_run:
-        scores["execution"] = 100 * num_same / num_run
-    return {**scores, **_score_em(predictions, examples)}
+    """Score SQL by exact match of the logical form."""
+    num_right = 0
+    for prediction, reference in zip(predictions, map(_reference, examples), strict=True):
+        header = reference["header"]
+        num_right += read_query(prediction, header) == gold_query(reference["sql"], header)
+    return {"lfem": 100 * num_right / len(examples), **_score_em(predictions, examples)}
 
 
 def _reference(example: Example) -> Mapping[str, Any]:

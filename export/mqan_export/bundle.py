@@ -27,7 +27,6 @@ from mqan_core.ask.request import Request
 from mqan_core.bundle import open_bundle, write_manifest
 from mqan_core.example import Example
 from mqan_core.text.vocab import NUM_SPECIAL
-from mqan_data.mixture import validation_examples
 from mqan_export.int8 import quantise_reader, quantise_step
 from mqan_export.parity import NO_EXAMPLES, Parity, agreement, check_parity, check_words_reader
 from mqan_export.reader_graphs import PiecesGraph, trace_embeddings, trace_pieces, trace_words
@@ -42,6 +41,7 @@ from mqan_training.model.network import Network
 from mqan_training.model.pretrained import PretrainedNetwork
 from mqan_training.recipe import PiecesConfig, Recipe
 from mqan_training.start import Trained, load_network, load_trained
+from mqan_training.tasks import validation_of
 from mqan_training.torch_answers import answer_batch, generator_inputs
 
 MOST_BYTES: Final = 60 * 10**6  # of all files of a reader of word pieces
@@ -216,5 +216,5 @@ def round_network(network: PretrainedNetwork) -> Table:
 def validation_mixture(recipe: Recipe, data: Path, number: int) -> list[Example]:
     """Return about so many validation examples of the sources that a recipe is validated on, or is trained on."""
     names = recipe.validate_sources or tuple(recipe.sources)
-    each = -(-number // len(names))
-    return [example for name in names for example in validation_examples(data, name, each, recipe.seed)]
+    asked = recipe.model_copy(update={"validate_sources": names, "validate_examples": -(-number // len(names))})
+    return [example for examples in validation_of(asked, data).values() for example in examples]

@@ -86,7 +86,7 @@ def test_a_schema_that_cannot_be_read_is_told(tmp_path: Path, content: bytes | N
     assert message in " ".join(result.stderr.replace("│", " ").split())
 
 
-@pytest.mark.parametrize("more", [["Where?"], ["--choices", "a,b"], ["--html", "a.html"], ["--max-answer-tokens", "3"]])
+@pytest.mark.parametrize("more", [["Where?"], ["--choices", "a,b"], ["--max-answer-tokens", "3"]])
 def test_the_schema_says_all_that_is_asked(schema_file: str, more: list[str]) -> None:
     result = runner.invoke(app, ["ask", "--schema", schema_file, "--text", TEXT, *more])
     assert result.exit_code == 2

@@ -16,7 +16,6 @@ import pytest
 from mqan_core.errors import MqanError
 from mqan_core.example import Example
 from mqan_data.files import DatasetError, MissingFileError
-from mqan_data.queries import Table
 from mqan_data.tasks import task_named, tasks
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -484,19 +483,6 @@ def test_wikisql_has_the_question_in_the_context(tmp_path: Path) -> None:
     assert read("wikisql", "validation", tmp_path / "packed") == [example]
 
 
-def test_wikisql_keeps_the_rows_of_a_table_for_running_queries(tmp_path: Path) -> None:
-    table = {"id": "t", "header": ["Ship", "Year"], "types": ["text", "real"], "rows": [["Vasa", 1628]]}
-    row = {"table_id": "t", "question": "Which?", "sql": {"sel": 0, "agg": 0, "conds": []}}
-    write(tmp_path / "wikisql" / "dev.tables.jsonl", json.dumps(table))
-    write(tmp_path / "wikisql" / "dev.jsonl", json.dumps(row))
-    (example,) = read("wikisql", "validation", tmp_path)
-    assert example.reference is not None
-    assert example.reference["table"] == Table(["Ship", "Year"], ["text", "real"], [["Vasa", 1628]])
-    write(tmp_path / "wikisql" / "dev.tables.jsonl", json.dumps(table | {"rows": [["Vasa"]]}))
-    with pytest.raises(DatasetError, match=r"dev\.tables\.jsonl:1: .*each of `rows` must be as long as `header`"):
-        read("wikisql", "validation", tmp_path)
-
-
 # --- transfer
 
 
@@ -513,29 +499,6 @@ def test_wnut17_lists_entities_with_their_types(tmp_path: Path) -> None:
         "Rae -- person; Cape Foam -- location; Acme -- corporation; Loud -- creative work; Ann -- person; Bo -- person",
     )
     assert (second.context, second.answers) == ("Nothing", ("None",))
-
-
-def test_ontonotes_lists_entities_of_the_documents_of_a_split(tmp_path: Path) -> None:
-    folder = tmp_path / "ontonotes"
-    annotations = folder / "ontonotes-release-5.0" / "data" / "files" / "data" / "english" / "annotations"
-    sentences = (
-        '<DOC DOCNO="nw/a/00/a_0001@0001@a@nw@en@on">\n'
-        '<ENAMEX TYPE="ORG" S_OFF="1">AT&amp;T</ENAMEX> paid <ENAMEX TYPE="MONEY">$ 3 million</ENAMEX> .\n'
-        "Nobody knows why .\n</DOC>\n"
-    )
-    write(annotations / "nw" / "a" / "00" / "a_0001.name", sentences)
-    ids = folder / "english-ontonotes-5.0-development-document-ids.txt"
-    write(ids, "annotations/nw/a/00/a_0001\n\n")
-    first, second = read("ontonotes", "validation", tmp_path)
-    assert (first.context, first.question) == ("AT&T paid $ 3 million .", "What are the tags for all entities?")
-    assert first.answers == ("AT&T -- organization; $ 3 million -- monetary",)
-    assert second.answers == ("None",)
-    write(annotations / "nw" / "a" / "00" / "a_0001.name", '<ENAMEX TYPE="PERSON">Ann\n')
-    with pytest.raises(DatasetError, match=r"a_0001\.name:1: entities are nested or not closed"):
-        read("ontonotes", "validation", tmp_path)
-    write(ids, "annotations/nw/a/00/a_0002\n")
-    with pytest.raises(DatasetError, match=r"a_0002\.name"):
-        read("ontonotes", "validation", tmp_path)
 
 
 # --- all tasks

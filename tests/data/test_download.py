@@ -181,7 +181,7 @@ def test_files_without_checksum_need_consent(tmp_path: Path, server: Server, con
 def test_of_each_dataset_it_is_known_where_to_get_it(tmp_path: Path, name: str) -> None:
     dataset = load_dataset(name)
     by_hand = missing_by_hand(replace(dataset, folder="nowhere"), tmp_path)
-    assert dataset.origin.startswith("https://") or name in ("everyday", "ontonotes")
+    assert dataset.origin.startswith("https://") or name == "everyday"
     if by_hand:
         assert f"{name}: by hand from {dataset.origin} (licence: {dataset.licence}" in by_hand
         assert ("not for commercial use" in by_hand) is not dataset.commercial

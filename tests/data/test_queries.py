@@ -1,13 +1,15 @@
 """Queries as text and back."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqan_core.forms.grammars import AGGREGATIONS, OPERATORS
+from mqan_core.forms.grammars import AGGREGATIONS, OPERATORS, read_header
 from mqan_data.queries import Query, gold_query, read_query, write_query
+from mqan_data.tasks import task_named
 
 HEADER = ["Ship", "Year", "Year built", "Max speed", "Speed"]
 
@@ -75,3 +77,16 @@ def test_columns_outside_the_header_are_refused() -> None:
 def test_round_trip(sel: int, agg: int, conds: list[tuple[int, int, str]]) -> None:
     query = sql(sel, agg, *conds)
     assert read_query(write_query(query, HEADER), HEADER) == gold_query(query, HEADER)
+
+
+@pytest.mark.data
+def test_all_validation_queries_are_read_as_they_were_written(data_folder: Path) -> None:
+    num_with_commas = 0
+    for example in task_named("wikisql").read(data_folder / "wikisql", "validation"):
+        assert example.reference is not None
+        header = example.reference["header"]
+        assert read_query(example.answers[0], header) == gold_query(example.reference["sql"], header)
+        named = any(", " in name or not name.strip() for name in header)
+        num_with_commas += named
+        assert named or read_header(example.context) == [name.strip() for name in header]
+    assert num_with_commas < 200

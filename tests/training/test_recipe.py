@@ -8,7 +8,7 @@ import pytest
 from mqan_data.formats.dataset_file import load_dataset
 from mqan_data.mixture import OWN, dataset_of, load_sources
 from mqan_data.tasks import tasks_named
-from mqan_training.recipe import ModelConfig, Recipe, load_recipe, parse_recipe, renewed
+from mqan_training.recipe import ModelConfig, Recipe, load_recipe, parse_recipe
 from mqan_training.tasks import is_task, without_missing
 
 RECIPES = sorted((Path(__file__).resolve().parents[2] / "training" / "recipes").glob("*.yaml"))
@@ -126,23 +126,6 @@ def test_a_wrong_override_says_what(recipe: Path, key: str, text: str, message: 
     recipe.write_text(TINY)
     with pytest.raises(ValueError, match=message):
         load_recipe(recipe, {key: text})
-
-
-def test_the_recipe_of_an_older_checkpoint_is_read() -> None:
-    older = {
-        "name": "older",
-        "sources": {"sst": 1.0},
-        "steps": 9,
-        "batch_pieces": 5000,
-        "reader_dropout": 0.2,
-        "similarity_weight": 3.0,
-        "encoder": "",
-        "decoder": {"width": 64},
-    }
-    recipe = parse_recipe(renewed(older), "checkpoint.json")
-    assert (recipe.batch_size, recipe.pieces.dropout, recipe.pieces.similarity_weight) == (5000, 0.2, 3.0)
-    assert recipe.pieces.decoder.width == 64
-    assert renewed(recipe.model_dump()) == recipe.model_dump()
 
 
 def run(steps: int, *phases: tuple[int, dict[str, int]]) -> Recipe:

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from mqan_core.errors import MqanError
 from mqan_data.files import sha256_of
-from mqan_training.recipe import Recipe, WordsConfig, parse_recipe, renewed
+from mqan_training.recipe import Recipe, WordsConfig, parse_recipe
 
 FORMAT_VERSION = 2
 _MANIFEST = "checkpoint.json"
@@ -110,7 +110,7 @@ def load_checkpoint(folder: Path) -> Checkpoint:
         if document["format_version"] != FORMAT_VERSION:
             raise CheckpointError(f"{folder}: format version {document['format_version']!r} is unknown to this release")
         _check_sha256(folder, document, _MODEL)
-        recipe = parse_recipe(renewed(document["config"]), f"{folder / _MANIFEST}: config")
+        recipe = parse_recipe(document["config"], f"{folder / _MANIFEST}: config")
         if isinstance(recipe.reader, WordsConfig) and not (folder / VECTORS).is_file():
             raise CheckpointError(f"{folder} is not a checkpoint: {folder / VECTORS} is missing")
         tensors = load_file(folder / _MODEL)
@@ -138,7 +138,7 @@ def has_pretrained_reader(folder: Path) -> bool:
     """Return whether a checkpoint says that its reader is a pretrained one; ``load_checkpoint`` tells of damage."""
     try:
         document = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
-        return bool(renewed(document["config"])["reader"]["kind"] == "pieces")
+        return bool(document["config"]["reader"]["kind"] == "pieces")
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
 

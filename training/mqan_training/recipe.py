@@ -179,16 +179,3 @@ def load_recipe(path: Path, overrides: Mapping[str, str] | None = None) -> Recip
 
 def parse_recipe(document: Any, where: str) -> Recipe:
     return validated(Recipe.model_validate, document, where, "recipe", tags=("pieces", "words"))
-
-
-# settings of a checkpoint's recipe before it had `reader`, which are there now
-_MOVED = ("encoder", "reader_dropout", "decoder", "span_weight", "similarity_weight", "evidence_weight")
-
-
-def renewed(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the document of a recipe of word pieces as it is written today."""
-    if "reader" in document or "sources" not in document:
-        return document
-    kept = {key: value for key, value in document.items() if key not in _MOVED and key != "batch_pieces"}
-    moved = {name.removeprefix("reader_"): document[name] for name in _MOVED if name in document}
-    return kept | {"reader": {"kind": "pieces", **moved}, "batch_size": document["batch_pieces"]}

@@ -298,40 +298,6 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
-         * AcceptedQuestionDocument
-         * @description A question that a model of fixed tasks takes.
-         */
-        AcceptedQuestionDocument: {
-            /**
-             * Context
-             * @description The form of its context, likewise.
-             * @example Premise: {first}
-             *     Hypothesis: {second}
-             */
-            context: string;
-            /**
-             * Labels
-             * @description Its classes.
-             * @example [
-             *       "entailment",
-             *       "not entailment"
-             *     ]
-             */
-            labels: string[];
-            /**
-             * Question
-             * @description Its words; in the places of {first} and {second} stand texts of the caller.
-             * @example Does the hypothesis follow from the premise?
-             */
-            question: string;
-            /**
-             * Task
-             * @description Its task.
-             * @example rte
-             */
-            task: string;
-        };
-        /**
          * AdapterDocument
          * @description An adapter that may be named as the choices of a question.
          */
@@ -884,11 +850,6 @@ export interface components {
              * @example CPUExecutionProvider
              */
             provider: string;
-            /**
-             * Questions
-             * @description The questions that a model of fixed tasks takes; empty of a model that takes any question.
-             */
-            questions: components["schemas"]["AcceptedQuestionDocument"][];
             /** Scores */
             scores: components["schemas"]["ScoreDocument"][];
             /**
@@ -1629,7 +1590,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorDocument"];
                 };
             };
-            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `incompatible_options` or `senseless_combination` or `option_out_of_range` or `unknown_adapter` or `unusable_adapter` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
+            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `incompatible_options` or `senseless_combination` or `option_out_of_range` or `unknown_adapter` or `unusable_adapter` or `option_not_supported` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -2106,7 +2067,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorDocument"];
                 };
             };
-            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `incompatible_options` or `senseless_combination` or `option_out_of_range` or `unknown_adapter` or `unusable_adapter` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` or `too_many_questions` or `duplicate_id` */
+            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `incompatible_options` or `senseless_combination` or `option_out_of_range` or `unknown_adapter` or `unusable_adapter` or `option_not_supported` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` or `too_many_questions` or `duplicate_id` */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -2288,7 +2249,7 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
-            /** @description `malformed_request` or `invalid_timeout` or `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `incompatible_options` or `senseless_combination` or `option_out_of_range` or `unknown_adapter` or `unusable_adapter` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
+            /** @description `malformed_request` or `invalid_timeout` or `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `incompatible_options` or `senseless_combination` or `option_out_of_range` or `unknown_adapter` or `unusable_adapter` or `option_not_supported` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -2502,7 +2463,7 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
-            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `incompatible_options` or `senseless_combination` or `option_out_of_range` or `unknown_adapter` or `unusable_adapter` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
+            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `incompatible_options` or `senseless_combination` or `option_out_of_range` or `unknown_adapter` or `unusable_adapter` or `option_not_supported` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -2690,7 +2651,7 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
-            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `incompatible_options` or `senseless_combination` or `option_out_of_range` or `unknown_adapter` or `unusable_adapter` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
+            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `incompatible_options` or `senseless_combination` or `option_out_of_range` or `unknown_adapter` or `unusable_adapter` or `option_not_supported` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -3164,7 +3125,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorDocument"];
                 };
             };
-            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `incompatible_options` or `senseless_combination` or `option_out_of_range` or `unknown_adapter` or `unusable_adapter` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
+            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `incompatible_options` or `senseless_combination` or `option_out_of_range` or `unknown_adapter` or `unusable_adapter` or `option_not_supported` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -3428,7 +3389,7 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
-            /** @description `malformed_request` or `invalid_timeout` or `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `incompatible_options` or `senseless_combination` or `option_out_of_range` or `unknown_adapter` or `unusable_adapter` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
+            /** @description `malformed_request` or `invalid_timeout` or `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `incompatible_options` or `senseless_combination` or `option_out_of_range` or `unknown_adapter` or `unusable_adapter` or `option_not_supported` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -3973,7 +3934,7 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
-            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `incompatible_options` or `senseless_combination` or `option_out_of_range` or `unknown_adapter` or `unusable_adapter` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
+            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `incompatible_options` or `senseless_combination` or `option_out_of_range` or `unknown_adapter` or `unusable_adapter` or `option_not_supported` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
             422: {
                 headers: {
                     [name: string]: unknown;

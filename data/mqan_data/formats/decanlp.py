@@ -16,7 +16,7 @@ from mqan_data.files import File, MissingFileError, malformed, read_json_lines, 
 from mqan_data.formats.dataset_file import Part
 from mqan_data.formats.records import DROPPED, TIMES, Record, entities_of, read_json_value
 from mqan_data.metrics import UNANSWERABLE, normalize
-from mqan_data.queries import Table, write_query, write_table
+from mqan_data.queries import write_query, write_table
 
 
 def format_squad(files: Sequence[File], _part: Part) -> Iterator[Record]:
@@ -176,33 +176,28 @@ def format_schemas(files: Sequence[File], _part: Part) -> Iterator[Record]:
 
 
 def format_sql(files: Sequence[File], _part: Part) -> Iterator[Record]:
-    """WikiSQL: questions beside tables; ``reference`` holds ``sql``, ``header`` and the ``table`` where it has rows."""
-    tables = dict(_tables(files[1]))
+    """WikiSQL: questions beside tables; ``reference`` holds ``sql`` and ``header``."""
+    headers = dict(_headers(files[1]))
     for number, row in read_json_lines(files[0]):
         name = text_field(files[0], number, row, "table_id")
-        if name not in tables:
+        if name not in headers:
             raise malformed(files[0], number, f"there is no table {name!r}.")
-        header = tables[name].header
+        header = headers[name]
         try:
             query = write_query(row["sql"], header)
         except (KeyError, IndexError, TypeError, ValueError) as error:
             raise malformed(files[0], number, f"`sql` is missing or malformed ({error!r}).") from error
         reference = {"sql": row["sql"], "header": header}
-        if tables[name].rows:
-            reference["table"] = tables[name]
         context = write_table(header, text_field(files[0], number, row, "question"))
         yield {"line": number, "context": context, "answers": [query], "reference": reference}
 
 
-def _tables(file: File) -> Iterator[tuple[str, Table]]:
+def _headers(file: File) -> Iterator[tuple[str, list[str]]]:
     for number, row in read_json_lines(file):
         header: Any = row.get("header")
         if not isinstance(header, list) or not all(isinstance(name, str) for name in header):
             raise malformed(file, number, "`header` must be a list of strings.")
-        types, rows = row.get("types", []), row.get("rows", [])
-        if rows and (not {*types} <= {"text", "real"} or {len(types), *map(len, rows)} != {len(header)}):
-            raise malformed(file, number, "`types` (text or real) and each of `rows` must be as long as `header`.")
-        yield text_field(file, number, row, "id"), Table(header, types, rows)
+        yield text_field(file, number, row, "id"), header
 
 
 _METADATA: Final = re.compile(r"<(url|keywords|talkid|description|reviewer|translator|title|speaker)")
@@ -303,30 +298,6 @@ def format_product_reviews(files: Sequence[File], _part: Part) -> Iterator[Recor
             if review is None:
                 raise malformed(files[0], None, f"{found[0]} has no review {index} with a <review_text>.")
             yield {"id": f"{domain}/{label}/{index}", "domain": domain, "label": label, "context": review[1].strip()}
-
-
-_ENTITY: Final = re.compile(r'<ENAMEX TYPE="([A-Z_]+)"[^>]*>(.*?)</ENAMEX>')
-_ANY_TAG: Final = re.compile(r"</?(?:ENAMEX|DOC)\b[^>]*>")
-
-
-def format_entities_in_markup(files: Sequence[File], part: Part) -> Iterator[Record]:
-    """OntoNotes 5.0: documents of a list, below a folder: ``*.name`` with a sentence a line; options name the types."""
-    for _, line in read_lines(files[0]):
-        document = line.strip().removeprefix("annotations/")
-        path = files[1].path / f"{document}.name"
-        if document and not path.is_file():
-            raise MissingFileError(f"found no {path}, which {files[0]} lists.")
-        for number, sentence in read_lines(path) if document else ():
-            if sentence.strip() and not sentence.startswith(("<DOC", "</DOC")):
-                context = _ENTITY.sub(r"\2", sentence)
-                if _ANY_TAG.search(context):
-                    raise malformed(path, number, f"entities are nested or not closed: {sentence!r}.")
-                found = [(_plain(entity[2]), part.options[entity[1]]) for entity in _ENTITY.finditer(sentence)]
-                yield {"id": f"{document}/{number}", "context": _plain(context), "answers": [_listed(found)]}
-
-
-def _plain(text: str) -> str:
-    return " ".join(html.unescape(text).split())
 
 
 def _listed(entities: Sequence[tuple[str, str]]) -> str:

@@ -52,9 +52,6 @@ ERRORS: Mapping[str, ErrorKind] = MappingProxyType(
         "unknown_adapter": ErrorKind(422, _INVALID, "GET /v1/model lists the adapters; mqan adapt makes one."),
         "unusable_adapter": ErrorKind(422, _INVALID, "Make it anew with mqan adapt, or leave it out."),
         "option_not_supported": ErrorKind(422, _INVALID, "Leave the field out, or serve a model that supports it."),
-        # Of models of fixed tasks, which are served no more: part of the contract.
-        "unknown_question": ErrorKind(422, _INVALID, "GET /v1/model lists the questions of a model of fixed tasks."),
-        "unexpected_context": ErrorKind(422, _INVALID, "GET /v1/model lists the form of each question's context."),
         "too_many_questions": ErrorKind(422, _INVALID, "Send them in several calls."),
         "unsupported_schema": ErrorKind(
             422, _INVALID, "Change the schema: strings, numbers, booleans, enums and arrays of strings are supported."

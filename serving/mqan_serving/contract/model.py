@@ -63,18 +63,6 @@ class Model:
     scores: tuple[ScoreDocument, ...]
 
 
-class AcceptedQuestionDocument(Document):
-    """A question that a model of fixed tasks takes."""  # part of the contract; no such model is served
-
-    task: str = described("Its task.", "rte")
-    question: str = described(
-        "Its words; in the places of {first} and {second} stand texts of the caller.",
-        "Does the hypothesis follow from the premise?",
-    )
-    context: str = described("The form of its context, likewise.", "Premise: {first}\nHypothesis: {second}")
-    labels: list[str] = described("Its classes.", ["entailment", "not entailment"])
-
-
 class AdapterVersionDocument(Document):
     """Identity of an adapter."""
 
@@ -102,9 +90,6 @@ class ModelDocument(Document):
     num_generated: int = described("Pieces that the model can generate.", 9000)
     num_words: int = described("Words that have a pretrained vector; others are read by their characters.", 48734)
     scores: list[ScoreDocument]
-    questions: list[AcceptedQuestionDocument] = described(
-        "The questions that a model of fixed tasks takes; empty of a model that takes any question."
-    )
     adapters: list[AdapterDocument] = described("Adapters that can be used now.")
     server_version: str = described("Version of the server's software; the model's own is in `model`.", __version__)
 
@@ -145,7 +130,6 @@ def model_document(model: Model, adapters: list[dict[str, Any]]) -> dict[str, An
         "num_generated": model.num_generated,
         "num_words": model.num_words,
         "scores": [score.model_dump() for score in model.scores],
-        "questions": [],
         "adapters": adapters,
         "server_version": __version__,
     }

@@ -12,17 +12,17 @@ from typing import Annotated, Any, Final, Literal
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
-from pydantic import Field
+from pydantic import Field, model_validator
 from pydantic_core import to_json
 
 from mqan_core import __version__
 from mqan_core.answer.types import Answer
 from mqan_serving.contract.answers import document_of
 from mqan_serving.contract.calls import MOST_IN_ALL, AskedText, check_explained, check_shared, item_of
-from mqan_serving.contract.errors import CODES_OF_ANSWER, AnsweringError, Failure, PlacedError, describe, shown_field
+from mqan_serving.contract.errors import CODES_OF_ANSWER, AnsweringError, Failure, describe
 from mqan_serving.contract.model import Model
 from mqan_serving.contract.questions import Question, json_body
-from mqan_serving.formats.adapting import Part, must, read, read_object, refuse
+from mqan_serving.formats.adapting import Part, must, problem, read, read_object, refuse
 from mqan_serving.formats.foreign import CODES_OF_MODELS, EXAMPLES, Respond, json_response, responses
 from mqan_serving.observability.logs import RequestLog, answer_and_log, using
 from mqan_serving.service.answer_service import Service
@@ -30,10 +30,9 @@ from mqan_serving.service.catalog import Entry
 from mqan_serving.service.many import Outcome
 from mqan_serving.service.models import Models
 
-INPUTS: Final = ("context", "question", "choices")
 OUTPUTS: Final = ("answer", "attributions")
-_NOT_FOR_TENSORS: Final = ("scale", "sources", "stream", "citations", "model")  # lists, and what changes the response
-_PARAMETERS: Final = frozenset(Question.model_fields) - {*INPUTS, *_NOT_FOR_TENSORS}
+# Fields of a question that are tensors, lists or would change the response.
+_NO_PARAMETERS: Final = ("context", "question", "choices", "scale", "sources", "stream", "citations", "model")
 _OBJECT: Final = {"type": "object"}
 _BINARY: Final = "inference-header-content-length"  # the header of a body with tensors in binary
 _MEDIA_TYPES: Final = ("application/json", "")  # NVIDIA's client sends no type
@@ -54,6 +53,12 @@ class _Input(Part):
     shape: list[int] = Field(max_length=8)
     data: list[str] = Field(max_length=MOST_IN_ALL)
 
+    @model_validator(mode="after")
+    def _fits(self) -> "_Input":
+        if self.shape != [len(self.data)]:
+            raise problem("invalid_input", f"it should be [{len(self.data)}], as many texts as there are", "shape")
+        return self
+
 
 class _Output(Part):
     name: Literal["answer", "attributions"]
@@ -62,9 +67,27 @@ class _Output(Part):
 
 class _InferRequest(Part):
     id: str | None = None
-    inputs: list[_Input] = Field(min_length=1, max_length=len(INPUTS))
+    inputs: list[_Input] = Field(min_length=1, max_length=3)
     outputs: list[_Output] | None = Field(default=None, max_length=2 * len(OUTPUTS))
     parameters: dict[str, Any] | None = None
+
+    @property
+    def texts(self) -> dict[str, list[str]]:
+        return {tensor.name: tensor.data for tensor in self.inputs}
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> "_InferRequest":
+        texts = self.texts
+        if len(texts) < len(self.inputs):
+            raise problem("unknown_field", "one comes twice", "inputs")
+        for needed in ("context", "question"):
+            if not texts.get(needed):
+                code = "invalid_input" if needed in texts else "missing_field"
+                raise problem(code, "it has no texts", "inputs", needed)
+        for name in self.parameters or ():
+            if name in _NO_PARAMETERS:
+                raise problem("unknown_field", "it is none of a batch", "parameters", name)
+        return self
 
 
 def add_inference_routes(
@@ -99,9 +122,9 @@ def add_inference_routes(
             if _BINARY in request.headers:
                 hint = "Send them in the JSON; NVIDIA's client does so with binary_data=False."
                 raise refuse("malformed_request", (), "Tensors in binary are not read here.", hint)
-            asked, tensors = _read(body)
+            asked = read(_InferRequest, read_object(body))
             async with using(models, found.name, log) as service:
-                texts = await models.aside(len(body), lambda: _texts_of(service, asked, tensors))
+                texts = await models.aside(len(body), lambda: _texts_of(service, asked))
                 outcomes = await answer_and_log(service, log, texts)
                 return await models.aside(len(body), lambda: _response(asked, outcomes, service.model))
 
@@ -152,65 +175,25 @@ def _entry(models: Models, name: str, version: str) -> Entry:
     return found
 
 
-def _refuse_input(code: str, name: str, message: str, hint: str) -> PlacedError:
-    return refuse(code, ("inputs", name), f"The input {name} {message}", hint)
-
-
-def _read(body: bytes) -> tuple[_InferRequest, dict[str, list[str]]]:
-    """Return a request and the texts of its inputs."""
-    request = read(_InferRequest, read_object(body))
-    for name, value in (request.parameters or {}).items():
-        place = ("parameters", shown_field(name, "a field of it"))
-        if name not in _PARAMETERS:
-            known = ", ".join(sorted(_PARAMETERS))
-            raise refuse("unknown_field", place, f"The parameter {place[1]} is unknown.", f"Send {known} only.")
-        if not isinstance(value, bool | int | float | str):
-            raise refuse("wrong_type", place, f"The parameter {name} is not a number, flag or string that it can be.")
-    return request, _tensors(request.inputs)
-
-
-def _tensors(inputs: Sequence[_Input]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for tensor in inputs:
-        name, texts = tensor.name, tensor.data
-        if name in found:
-            raise _refuse_input("unknown_field", name, "comes twice.", "Send each input at most once.")
-        if tensor.shape != [len(texts)]:
-            hint = "Send a shape of one number: how many texts there are."
-            raise _refuse_input("invalid_input", name, f"has {len(texts)} texts, which its shape does not say.", hint)
-        found[name] = texts
-    for needed in ("context", "question"):
-        if needed not in found:
-            raise _refuse_input("missing_field", needed, "is missing.", "Send it, too.")
-        if not found[needed]:
-            raise _refuse_input("invalid_input", needed, "has no texts.", "Send at least one.")
-    return found
-
-
-def _texts_of(service: Service, request: _InferRequest, tensors: dict[str, list[str]]) -> list[AskedText]:
-    contexts, questions = tensors["context"], tensors["question"]
+def _texts_of(service: Service, request: _InferRequest) -> list[AskedText]:
+    contexts, questions, labels = (request.texts.get(name, []) for name in ("context", "question", "choices"))
     number = max(len(contexts), len(questions))
-    choices = {"choices": tensors["choices"]} if "choices" in tensors else {}
-    shared = sum(map(len, tensors.get("choices", ())))
+    for name, texts in (("context", contexts), ("question", questions)):
+        if len(texts) not in (1, number):
+            message = f"The input {name} has {len(texts)} texts for {number} questions."
+            raise refuse("invalid_input", ("inputs", name), message, "Send one for each question, or one for all.")
     asked = number * len(questions[0]) if len(questions) == 1 else sum(map(len, questions))
-    most = service.limits.max_request_bytes
-    check_shared(number * shared + asked, most, "inputs", "The question and choices of all rows together")
-    same = choices | (request.parameters or {})
-    rows = [{"question": one, **same} for one in _spread(questions, number, "question")]
-    items = list(map(item_of, rows, _spread(contexts, number, "context")))
+    what = "The question and choices of all rows together"
+    check_shared(number * sum(map(len, labels)) + asked, service.limits.max_request_bytes, "inputs", what)
+    same = (request.parameters or {}) | ({"choices": labels} if "choices" in request.texts else {})
+    rows = [{"question": one, **same} for one in questions * (number // len(questions))]
+    items = list(map(item_of, rows, contexts * (number // len(contexts))))
     for i, item in enumerate(items):
         if not isinstance(item.question, Question):
             raise _failed(describe(item.question), i, number)
-    texts = [AskedText(None, tuple(items))] if len(contexts) == 1 else [AskedText(None, (item,)) for item in items]
-    check_explained(texts)
-    return texts
-
-
-def _spread(texts: list[str], number: int, name: str) -> list[str]:
-    if len(texts) not in (1, number):
-        message = f"has {len(texts)} texts for {number} questions."
-        raise _refuse_input("invalid_input", name, message, "Send one for each question, or one for all.")
-    return texts * number if len(texts) == 1 else texts
+    found = [AskedText(None, tuple(items))] if len(contexts) == 1 else [AskedText(None, (item,)) for item in items]
+    check_explained(found)
+    return found
 
 
 def _failed(failure: Failure, index: int, number: int) -> AnsweringError:

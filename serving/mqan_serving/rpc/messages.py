@@ -107,7 +107,7 @@ def record_response(document: dict[str, Any]) -> answer_pb2.FillRecordResponse:
 
 
 def model_response(document: dict[str, Any]) -> answer_pb2.GetModelResponse:
-    return answer_pb2.GetModelResponse(**{name: value for name, value in document.items() if name != "questions"})
+    return answer_pb2.GetModelResponse(**document)
 
 
 def _answer(document: dict[str, Any]) -> dict[str, Any]:
