@@ -23,7 +23,7 @@ from mqan_evaluation.fit_temperatures import fit_refusal_offset
 from mqan_evaluation.sections import Measuring, Section, shown
 from mqan_evaluation.suite import CALIBRATION, Measured, chosen_names, record_suite, run_suite, write_suite
 from mqan_runtime.session import Precision
-from mqan_training.checkpoint import has_pretrained_reader
+from mqan_training.checkpoint import load_checkpoint
 
 
 def evaluate_model(
@@ -105,9 +105,7 @@ def _measure(
 
 
 def _is_papers(model: Path, *, is_checkpoint: bool) -> bool:
-    if is_checkpoint:
-        return not has_pretrained_reader(model)
-    return read_manifest(model)[0].reader == "words"
+    return (load_checkpoint(model).recipe.reader.kind if is_checkpoint else read_manifest(model)[0].reader) == "words"
 
 
 def _command(names: list[str] | None, limit: int | None, precision: Precision, cases: Path | None) -> str:

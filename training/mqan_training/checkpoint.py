@@ -134,15 +134,6 @@ def is_checkpoint(folder: Path) -> bool:
     return (folder / _MANIFEST).exists()
 
 
-def has_pretrained_reader(folder: Path) -> bool:
-    """Return whether a checkpoint says that its reader is a pretrained one; ``load_checkpoint`` tells of damage."""
-    try:
-        document = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
-        return bool(document["config"]["reader"]["kind"] == "pieces")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return False
-
-
 def restore_run(checkpoint: Checkpoint, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     folder = checkpoint.folder
     try:
