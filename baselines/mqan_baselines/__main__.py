@@ -44,7 +44,6 @@ Overrides = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE
 def embed(
     recipe: Recipe,
     data: Data = Path("data"),
-    encoder: Annotated[Path | None, typer.Option(help="Folder of another sentence encoder to distil.")] = None,
     glove: Annotated[Path | None, typer.Option(help="GloVe text file to read instead of distilling.")] = None,
     overrides: Overrides = None,
 ) -> None:
@@ -52,7 +51,7 @@ def embed(
     from mqan_baselines.shared_memory.words import make_vectors
 
     loaded = _load(recipe, overrides, "shared-memory")
-    num_words = make_vectors(loaded, data, encoder=encoder, glove=glove)
+    num_words = make_vectors(loaded, data, glove=glove)
     print(f"{loaded.vectors}: {num_words} words")
 
 

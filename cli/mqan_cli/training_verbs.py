@@ -52,7 +52,6 @@ def embed(
     data: Data = Path("data"),
     num_words: int = option("Maximum number of words, most frequent first.", default=30_000, min=1),
     width: int = option("Width of distilled vectors.", default=300, min=1),
-    encoder: Path | None = option("Sentence encoder to distil, if not the packaged one."),
     glove: Path | None = option("GloVe text file to read instead of distilling."),
     overrides: list[str] | None = _SETTINGS,
 ) -> None:
@@ -61,7 +60,7 @@ def embed(
     from mqan_training.recipe import load_recipe
 
     config = load_recipe(recipe, parse_overrides(overrides))
-    num_kept = make_vectors(config, data, num_words=num_words, width=width, encoder=encoder, glove=glove)
+    num_kept = make_vectors(config, data, num_words=num_words, width=width, glove=glove)
     print(f"{config.words.vectors}: {num_kept} words")
 
 

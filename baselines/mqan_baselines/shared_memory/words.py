@@ -16,7 +16,7 @@ from mqan_baselines.formats import Row
 from mqan_baselines.recipes import SharedMemoryRecipe
 from mqan_baselines.tasks import baseline_task
 from mqan_core.text.tokens import measure, read_tokens
-from mqan_training.embed import refuse_both, write_word_vectors
+from mqan_training.embed import write_word_vectors
 from mqan_training.model.embeddings import load_vectors, most_frequent
 
 PADDING, UNKNOWN = 0, 1
@@ -91,16 +91,13 @@ def start_vectors(weight_WD: Tensor, lexicon: Lexicon, path: Path) -> int:
     return len(known)
 
 
-def make_vectors(
-    recipe: SharedMemoryRecipe, data: Path, *, encoder: Path | None = None, glove: Path | None = None
-) -> int:
+def make_vectors(recipe: SharedMemoryRecipe, data: Path, *, glove: Path | None = None) -> int:
     """Write the recipe's file of word vectors, for the words of its training texts; return how many there are.
 
-    They are distilled from an encoder, the packaged one by default, or read from a file of GloVe, as the paper did.
+    They are distilled from the packaged encoder, or read from a file of GloVe, as the paper did.
     """
-    refuse_both(encoder, glove)
     if not recipe.vectors:
         raise ValueError("the recipe trains word vectors from scratch: its `vectors` names no file to write")
     rows = (row for task in recipe.tasks for row in baseline_task(task).rows(data, "train"))
     words = list(make_lexicon(rows, recipe.least_count).words)
-    return write_word_vectors(Path(recipe.vectors), words, recipe.embedding_width, encoder, glove, is_fixed=True)
+    return write_word_vectors(Path(recipe.vectors), words, recipe.embedding_width, glove, is_fixed=True)

