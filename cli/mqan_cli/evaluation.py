@@ -20,6 +20,7 @@ from mqan_data.tasks import Task
 from mqan_evaluation.answerers import Answerer, EngineAnswerer, TorchAnswerer
 from mqan_evaluation.decanlp_section import beside_paper, choose_tasks, paper_section
 from mqan_evaluation.fit_temperatures import fit_refusal_offset
+from mqan_evaluation.report import write_report
 from mqan_evaluation.sections import Measuring, Section, shown
 from mqan_evaluation.suite import CALIBRATION, Measured, chosen_names, record_suite, run_suite, write_suite
 from mqan_runtime.session import Precision
@@ -71,7 +72,8 @@ def evaluate_model(
     measured = _measure(measuring, names, cases, tasks)
     written: list[Path] = []
     if output is not None:  # first: nothing is lost where the bundle cannot be written
-        written += write_suite(output, measured, measuring.answers)
+        written += [*write_suite(output, measured, measuring.answers), output / "report.html"]
+        write_report(written[-1], measured, measuring.answers)
     if record:
         record_suite(
             model, measured, measuring.answers, command=_command(names, limit, precision, cases), refusal_offset=offset

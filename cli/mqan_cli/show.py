@@ -1,12 +1,15 @@
-"""An answer as ``mqan ask`` shows it: as text coloured by where its words came from, and as JSON."""
+"""An answer as ``mqan ask`` shows it: as text coloured by where its words came from, as JSON, and as one HTML file."""
 
 import io
 import json
 import sys
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
 
-from mqan_client.display import NAMES, placed, terminal_style_of
+from mqan_client.display import NAMES, css_of, marked, placed, terminal_style_of
+
+_SHADE: Final = "255, 130, 0"
+_STRONGEST: Final = 0.75  # opacity of the shade of weight 1
 
 
 def show(document: dict[str, Any]) -> None:
@@ -28,7 +31,7 @@ def show(document: dict[str, Any]) -> None:
         print(answer)
     notes = Console(stderr=True, highlight=False, soft_wrap=True)
     if not document["answered"]:
-        notes.print(Text(f"  {_without_answer(document)}"))
+        notes.print(Text(f"  {without_answer(document)}"))
     if document["parsed"] is not None:
         notes.print(Text(f"  parsed: {visible(document['parsed'].get('sql') or _in_short(document['parsed']))}"))
     if document["parse_error"] is not None:
@@ -37,9 +40,7 @@ def show(document: dict[str, Any]) -> None:
         notes.print(Text(f"  {choice['probability']:.3f} {visible(choice['label'])}"))
     if document["choices"]:
         notes.print(Text(f"  {document['none']:.3f} (none of them)"))
-    # of labels the words that decide for them, as their own were only chosen
-    evidence = [place for choice in document["choices"] for place in choice["evidence"]]
-    for span in evidence if document["choices"] else document["spans"]:
+    for span in evidence_of(document):
         quotation = visible(span["text"]).replace("\n", " ")
         style = terminal_style_of("evidence" if document["choices"] else span["source"])
         notes.print(Text(f"  {span['source']} {span['start']}-{span['end']}: {quotation}", style))
@@ -52,7 +53,15 @@ def show(document: dict[str, Any]) -> None:
     notes.print(Text(f"  probability {document['confidence']:.3f}{cut}, {model['name']} {model['version']}", "dim"))
 
 
-def _without_answer(document: dict[str, Any]) -> str:
+def evidence_of(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the quotations of an answer; for labels the words that decide for them, as their own were only chosen."""
+    if document["choices"]:
+        return [place for choice in document["choices"] for place in choice["evidence"]]
+    spans: list[dict[str, Any]] = document["spans"]
+    return spans
+
+
+def without_answer(document: dict[str, Any]) -> str:
     from mqan_core.ask.options import is_yes_no
 
     labels = [choice["label"] for choice in document["choices"]]
@@ -93,3 +102,28 @@ def words_of(document: dict[str, Any]) -> Iterator[tuple[int, int, str]]:
 def visible(text: str) -> str:
     """Replace control characters, which a quoted text could use to steer the terminal; keep the length."""
     return "".join(char if char.isprintable() or char in "\n\t" else "\N{REPLACEMENT CHARACTER}" for char in text)
+
+
+def html_page(text: str, question: str, document: dict[str, Any]) -> str:
+    """Return the page of an answer, a document of REST with ``steps``."""
+    from mqan_serving.pages import template_of
+
+    mark = f"<mark class={'evidence' if document['choices'] else 'context'}>"
+    quoted = [(span["start"], span["end"], mark) for span in evidence_of(document) if span["source"] == "context"]
+    words = [(start, end, f'<span class="word {of}" title="{NAMES[of]}">') for start, end, of in words_of(document)]
+    told = {
+        "words": marked(document["answer"], words),
+        "quoted": marked(text, quoted),
+        "without_answer": without_answer(document),
+        "refusal": document["none"],
+    }
+    given = {"text": text, "question": question, "names": NAMES, "css_of": css_of, "shaded": _shaded}
+    return template_of("mqan_cli", "answer.html").render(document, **told, **given)
+
+
+def _shaded(text: str, weights: Iterable[dict[str, Any]]) -> str:
+    marks = []
+    for found in weights:
+        style = f"background: rgba({_SHADE}, {_STRONGEST * found['weight']:.3f})"
+        marks.append((found["start"], found["end"], f'<span style="{style}" title="{found["weight"]:.3f}">'))
+    return marked(text, marks)

@@ -1,1 +1,1 @@
-"""The worth of a model: scores, calibration and the model card."""
+"""The worth of a model: scores, calibration, reports and the model card."""

@@ -1,4 +1,4 @@
-"""Fields, refusals, reviews and long texts of datasets that were never trained on.
+"""Fields, refusals, instructions, reviews and long texts of datasets that were never trained on.
 
 The names of classes are those of the zero-shot experiments of McCann et al. (2018).
 """
@@ -17,6 +17,7 @@ from mqan_evaluation import judging
 from mqan_evaluation.sections import Cell, Measuring, Section
 
 FIELDS = ("restaurant8k", "e2e_nlg")  # held-back datasets with fields
+INSTRUCTIONS = ("pubmedqa", "legalbench")  # held-back datasets with questions that are instructions, and choices
 OTHER_DOMAIN = "product_reviews"  # held-back reviews of another domain than SST's
 _MADE_EACH = 200  # questions of each kind of text, where no limit is given
 
@@ -77,6 +78,27 @@ def made_section(measuring: Measuring) -> Section:
     total = sum(map(len, drawn.values()))
     f1 = sum(float(row["nF1"] or 0) * len(drawn[str(row["set"])]) for row in rows) / total
     return Section("made", "Synthetic texts, in layouts that were not trained on", rows, {"nF1": round(f1, 2)})
+
+
+def instruction_section(measuring: Measuring, names: Sequence[str] = INSTRUCTIONS) -> Section:
+    """Measure instructions with choices beside the commonest answer, of all and of each instruction."""
+    rows: list[dict[str, Cell]] = []
+    for name in names:
+        whole = validation_examples(measuring.data, name, judging.ALL, measuring.seed)
+        examples = judging.sampled(whole, measuring.limit, measuring.seed)
+        answers = measuring.ask(name, examples)
+        is_repeated = len({example.question for example in whole}) * 3 < len(whole)
+        rows.append(
+            {
+                "set": name,
+                "examples": len(examples),
+                "majority": judging.majority(whole),
+                "majority of each instruction": judging.majority(whole, by_question=True) if is_repeated else None,
+                "accuracy": judging.share_right(examples, answers),
+                **judging.unanswered(answers),
+            }
+        )
+    return Section("instructions", "Instructions with choices, of datasets that were not trained on", rows)
 
 
 def review_section(measuring: Measuring) -> Section:

@@ -2,7 +2,7 @@
 
 import math
 import zlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -66,11 +66,17 @@ def refusal_scores(examples: Sequence[Example], answers: Sequence[Answer | None]
     }
 
 
-def majority(examples: Iterable[Example]) -> float:
-    """Return the share of examples that the commonest answer is right of, in per cent."""
-    counts = Counter(example.answers[:1] for example in examples)
-    most = max((number for answers, number in counts.items() if answers), default=0)
-    return per_cent(most / counts.total()) if counts else 0.0
+def majority(examples: Iterable[Example], *, by_question: bool = False) -> float:
+    """Return the share of examples that the commonest answer is right of, in per cent.
+
+    With ``by_question`` each wording of the question is a task with a commonest answer of its own.
+    """
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    total = 0
+    for example in examples:
+        counts[example.question if by_question else ""].update(example.answers[:1])
+        total += 1
+    return per_cent(sum(max(of_task.values(), default=0) for of_task in counts.values()) / total) if total else 0.0
 
 
 def mean(values: Sequence[float]) -> float:

@@ -42,6 +42,7 @@ _SECTIONS: Final[Mapping[str, Callable[[Measuring, list[str]], Sequence[Section]
     "fields": lambda measuring, sets: [field_sections.field_section(measuring, sets)],
     MADE: lambda measuring, _: [field_sections.made_section(measuring)],
     "squad2_dev": lambda measuring, _: [field_sections.squad2_section(measuring)],
+    "instructions": lambda measuring, sets: [field_sections.instruction_section(measuring, sets)],
     CASES: lambda measuring, files: [case_section(measuring, Path(file)) for file in files],
     DECANLP: lambda measuring, sets: [decanlp_section.decanlp_section(measuring, sets)],
     "reviews": lambda measuring, _: [field_sections.review_section(measuring)],
@@ -54,6 +55,7 @@ _COLUMNS: Final = {  # section -> {column: metric} of what goes into the manifes
     "fields": {"nF1": "nf1", "refusal F1": "refusal_f1"},
     "made": {"nF1": "nf1", "refusal F1": "refusal_f1"},
     "squad2_dev": {"nF1": "nf1", "refusal F1": "refusal_f1"},
+    "instructions": {"accuracy": "accuracy"},
     "reviews": {"labels in question": "accuracy", "as choices": "accuracy_of_choices"},
     "cases": {"share": "accuracy"},
     EVERYDAY: {"right": "accuracy"},
@@ -92,6 +94,7 @@ def chosen_names(names: Sequence[str] | None, *, has_cases: bool) -> dict[str, l
     sets |= {
         LABELS: list(held_back_sets()),
         "fields": list(field_sections.FIELDS),
+        "instructions": list(field_sections.INSTRUCTIONS),
         DECANLP: list(decanlp_section.TASKS),
     }
     if names is None:

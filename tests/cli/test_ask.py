@@ -124,6 +124,7 @@ def test_every_kind_of_question_can_be_asked() -> None:
     [
         (["--sources", "context,web"], "web is no source; context, question, vocabulary are"),
         (["--scale", ","], "name at least one level"),
+        (["--html", "page.html", "Why?"], "a page shows one question"),
         (["--adapter", "desks"], "it has a question of its own"),
         (["--max-answer-tokens", "1000"], "answers with at most"),
     ],
@@ -132,6 +133,14 @@ def test_what_cannot_be_asked_is_wrong_usage(given: list[str], message: str) -> 
     result = runner.invoke(app, ["ask", "--text", MAIL, *given, "Who?"], env={"COLUMNS": "200"})
     assert (result.exit_code, result.stdout) == (2, "")
     assert message in result.stderr
+
+
+def test_a_page_is_written_and_where_it_cannot_be_that_is_told(tmp_path: Path) -> None:
+    given = ["ask", "--text", MAIL, "What is the order number?", "--html"]
+    assert runner.invoke(app, [*given, str(tmp_path / "page.html")]).stdout == "4711\n"
+    assert "<mark class=context>4711</mark>" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    refused = runner.invoke(app, [*given, str(tmp_path / "no folder" / "page.html")])
+    assert (refused.exit_code, "cannot write" in refused.stderr) == (1, True)
 
 
 def test_what_makes_no_sense_together_is_told_in_the_words_of_the_service() -> None:

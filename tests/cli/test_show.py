@@ -2,9 +2,12 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+from dataclasses import replace
 
+from mqan_cli.show import html_page
 from mqan_client import (
     Alternative,
     Answer,
@@ -52,6 +55,41 @@ _WHOLE = Answer(
 
 def test_the_document_is_the_whole_answer() -> None:
     assert read(Answer, json.loads(json.dumps(document_of(_WHOLE)))) == _WHOLE
+
+
+def test_a_page_marks_what_decides_for_a_label() -> None:
+    label = AnswerSpan(Source.QUESTION, 0, 5, "Paris")  # of a label this is always there
+    page = html_page("In Paris.", "Which?", document_of(replace(_WHOLE, spans=(label,))))
+    assert "<div class=text>In <mark class=evidence>Paris</mark>.</div>" in page
+    free = replace(_WHOLE, choices=(), chosen=())
+    assert "In <mark class=context>Paris</mark>." in html_page("In Paris.", "Where?", document_of(free))
+
+
+def test_a_page_is_the_text_with_what_was_found_and_needs_nothing_else() -> None:
+    text = "<b>👩‍👧 In Paris & Rome.</b>"
+    start = text.index("Paris")
+    span, quotation = Span(start, start + 5), AnswerSpan(Source.CONTEXT, start, start + 5, "Paris")
+    steps = (
+        Step((PointerWeight(span, 0.5),), (), (Candidate("paris", 0.75, Source.CONTEXT),)),
+        Step((), (), (Candidate("", 0.9, Source.VOCABULARY),)),
+    )
+    token = replace(_TOKEN, span=span)
+    free = replace(_WHOLE, tokens=(token,), spans=(quotation,), steps=steps, choices=(), chosen=())
+    page = html_page(text, "Where <is> it?", document_of(free))
+    before, after = "&lt;b&gt;👩‍👧 In ", " &amp; Rome.&lt;/b&gt;"
+    assert f"<div class=text>{before}<mark class=context>Paris</mark>{after}</div>" in page
+    assert f'{before}<span style="background: rgba(255, 130, 0, 0.375)" title="0.500">Paris</span>{after}' in page
+    assert "<h1>Where &lt;is&gt; it?</h1>" in page
+    assert "Candidates: the end 0.900" in page
+    assert "<b>" not in page
+    assert "http" not in page
+
+
+def test_a_page_puts_nothing_between_the_words_of_an_answer() -> None:
+    tokens = tuple(replace(_TOKEN, text=text) for text in ("2024", "-", "118", "Ada"))
+    free = replace(_WHOLE, text="2024-118, Ada", tokens=tokens, choices=(), chosen=(), steps=())
+    page = html_page("In Paris.", "Which?", document_of(free))
+    assert re.sub("<[^>]*>", "", page[page.index("<p>") : page.index(" <small>")]) == "2024-118, Ada"
 
 
 def test_what_the_output_has_no_characters_for_is_escaped() -> None:

@@ -18,7 +18,7 @@ from mqan_data.formats.dataset_file import (
     LabelsPart,
     QuestionsPart,
 )
-from mqan_data.formats.layouts import annotated
+from mqan_data.formats.layouts import annotated, instruction_of
 from mqan_data.formats.reading import mention_of, read_rows
 from mqan_data.formats.records import tagged, without_marks
 from mqan_data.formats.rows import ChoiceRow, FieldRow, LabelRow, Mention, QuestionRow, Row
@@ -226,6 +226,11 @@ def test_annotations_marks_and_tags() -> None:
     assert (found["a"].split(), found["b"]) == (["big", "cat"], "cat")
     assert "<<" not in found["text"]
     assert tagged(["a", "b"], ["I-X", "B-X"])["mentions"] == [("X", 0, 1), ("X", 2, 3)]
+
+
+def test_the_instruction_of_a_prompt_has_neither_examples_nor_fields() -> None:
+    prompt = "A mark is generic.\n\nQ: The mark Ivory. What type?\nA: generic\n\nQ: {{text}} What type?\nA:"
+    assert instruction_of(prompt) == "A mark is generic. What type?"
 
 
 def test_cells_of_a_table_of_kvret_stand_in_the_row_that_is_asked_about(tmp_path: Path) -> None:

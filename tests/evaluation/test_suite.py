@@ -101,6 +101,7 @@ def test_majority_and_refusals() -> None:
 
     examples = [example("p", "a"), example("p", "a"), example("q", "b"), example("q", "b"), example("q", "a")]
     assert majority(examples) == 60.0
+    assert majority(examples, by_question=True) == 80.0
     asked = [example("p"), example("p"), example("p", "a"), example("p", "a"), example("p", "a")]
     refused, answered = said(None, refusal=0.9), said("a")
     scores = refusal_scores(asked, [refused, answered, refused, answered, None])
@@ -281,9 +282,10 @@ def test_a_card_quotes_people_where_they_were_asked(small_bundle: Path, tmp_path
 @pytest.mark.data
 def test_real_sets_are_measured(data_folder: Path, tiny_answerer: TorchAnswerer) -> None:
     measuring = Measuring(tiny_answerer, data_folder, limit=3)
-    names = ["banking77", "youtube_spam", "restaurant8k", "squad2_dev", "sst", "mwsc", "reviews"]
+    names = ["banking77", "youtube_spam", "restaurant8k", "squad2_dev", "pubmedqa", "sst", "mwsc", "reviews"]
     measured = run_suite(measuring, names)
     rows = {str(row.get("set") or row.get("task")): row for section in measured.sections for row in section.rows}
+    assert rows["pubmedqa"]["majority"] == 55.2
     assert rows["squad2_dev"]["examples"] == rows["restaurant8k"]["examples"] == 3
     # 77 labels can be read as choices; named in a question, in pieces of one letter, they are too long
     unread = {answer["section"] for answer in measuring.answers if not answer["is_read"]}

@@ -198,6 +198,33 @@ def format_facts(files: Sequence[File], part: Part) -> Iterator[Record]:
         yield {"text": row["ref"], "values": {name.strip(): [value] for name, value in facts}}
 
 
+def format_legal(files: Sequence[File], _part: Part) -> Iterator[Record]:
+    """LegalBench: tasks with a prompt and a few rows; see ``instruction_of`` for the question."""
+    for _, task in read_json_lines(files[0]):
+        answers = list(dict.fromkeys(str(row["answer"]) for row in task["train"]))
+        asked = set(re.findall(r"\{\{(\w+)\}\}", task["base_prompt"]))
+        for row in task["train"]:
+            shown = {name: str(value) for name, value in row.items() if name in asked}
+            lines = [value if len(shown) == 1 else f"{name}: {value}" for name, value in shown.items()]
+            yield {
+                "text": "\n".join(lines),
+                "question": instruction_of(task["base_prompt"]),
+                "candidates": answers,
+                "answer": str(row["answer"]),
+                "task": task["task"],
+            }
+
+
+def instruction_of(prompt: str) -> str:
+    """Return what a prompt asks: its words before the first example, and those of its last question."""
+    blocks = [block.strip() for block in re.split(r"\n\s*\n", prompt.strip())]
+    first = re.split(r"\n?(?:Q|Question|Clause|Example \d+|Input|Fact|Text)\s*:", blocks[0])[0]
+    first, last = (re.sub(r"\{\{\w+\}\}", " ", text) for text in (first, blocks[-1]))
+    last = re.sub(r"(?m)^[A-Z][\w ]{0,30}:|\b(?:A|Answer|Label)\s*:\s*$", " ", last)
+    words = [" ".join(part.split()) for part in (first, last if len(blocks) > 1 else "")]
+    return " ".join(part for part in words if re.search(r"\w", part))
+
+
 def format_everyday(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """Everyday texts, a record a question; ``#train`` or ``#validation`` after a file's name tells which texts."""
     for _, row in read_json_lines(files[0]):
