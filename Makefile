@@ -30,7 +30,7 @@ serve: $(VENV)/.serve-$(EXTRA)  ## Serve the default bundle: REST on 127.0.0.1:8
 	$(BIN)/mqan serve $(ARGS)
 
 test: $(VENV)/.dev  ## Run all tests
-	$(BIN)/python -m pytest --numprocesses 2 $(ARGS)
+	$(BIN)/python -m pytest --numprocesses 3 $(ARGS)
 
 interop: $(VENV)/.dev $(VENV)/.interop  ## Test the clients and frameworks of others against a server
 	$(BIN)/python -m pytest tests/interop $(ARGS)

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -17,6 +18,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,13 +45,8 @@ settings.load_profile("any machine")
 
 
 # Tests of which two would wait for each other, or take too much of the machine together: one worker runs each group.
-# They begin first, and so does a long file that would come last, when the other worker has nothing left to do.
-_TOGETHER = {
-    "e2e": "e2e",
-    "page": "page",
-    "test_made.py": "made",
-    "test_tasks.py": "tasks",
-}
+# They begin first, in this order: one export is made beside others' work, and what takes long does not come last.
+_FIRST = ("e2e", "export", "test_tasks.py", "page", "test_blocks.py", "batch", "test_made.py")
 # Folders that measure how a server bears load, and end processes: with several workers, nothing else runs beside them.
 _ALONE = {"fault"}
 
@@ -78,12 +75,13 @@ def _group(path: Path) -> str:
     """Return what one worker runs as a whole: all that has to run alone, a group, or else the file."""
     if _is_alone(path):
         return "alone"
-    return _TOGETHER.get(path.name) or _TOGETHER.get(path.parent.name) or str(path)
+    return next((name for name in _FIRST if name in (path.name, path.parent.name)), str(path))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip what needs a device or datasets that are not here; put what takes longest first, what runs alone last."""
-    items.sort(key=lambda item: (_is_alone(item.path), _group(item.path) not in _TOGETHER.values()))
+    place = {name: number for number, name in enumerate((*_FIRST, "", "alone"))}
+    items.sort(key=lambda item: place.get(_group(item.path), place[""]))
     without_data = pytest.mark.skip(reason="MQAN_DATA does not name the folder of the datasets")
     without_gpu = pytest.mark.skip(reason="no CUDA device")
     for item in items:
@@ -222,16 +220,49 @@ def _folder_of_all(factory: pytest.TempPathFactory) -> Path:
     return factory.getbasetemp().parent if _is_one_of_several() else factory.getbasetemp()
 
 
+@functools.cache
+def _exports() -> Path:
+    """Return where exports, which take long, are kept for the next run; others are taken away once the code changes."""
+    repository = Path(__file__).resolve().parent.parent
+    state = hashlib.sha256()
+    for folder in ("core", "runtime", "data", "training", "export", "tests/answering.py", "tests/conftest.py"):
+        for path in sorted([*(repository / folder).rglob("*.py"), repository / folder]):
+            state.update(path.read_bytes() if path.is_file() else b"")
+    for package in ("torch", "onnx", "onnxscript", "onnxruntime", "numpy"):
+        state.update(version(package).encode())
+    kept = repository / ".pytest_cache" / "exports"
+    for other in kept.glob("*"):
+        if other.name != state.hexdigest():
+            shutil.rmtree(other, ignore_errors=True)
+    return kept / state.hexdigest()
+
+
+def _export_once(factory: pytest.TempPathFactory, name: str, write: Callable[[Path], None]) -> Path:
+    """Return a folder, for all tests and workers of a run, with what is exported into it."""
+    folder, kept = _folder_of_all(factory) / name, _exports() / name
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{kept}.lock"):
+        if not kept.exists():
+            made = factory.mktemp(name)
+            write(made)
+            _copy_whole(made, kept)
+        if not folder.exists():
+            _copy_whole(kept, folder)
+    return folder
+
+
+def _copy_whole(source: Path, target: Path) -> None:
+    """Copy a folder that is complete as soon as it is there."""
+    aside = target.with_name(f"{target.name}-{os.getpid()}")
+    shutil.copytree(source, aside)
+    aside.rename(target)
+
+
 def bundle_of(network: "Network", factory: pytest.TempPathFactory) -> Path:
     """Write a small network as a bundle, once for all tests and all workers."""
-    base = _folder_of_all(factory)
     config = json.dumps(asdict(network.mqan.config), sort_keys=True)
-    folder = base / f"bundle-{hashlib.sha256(config.encode()).hexdigest()[:8]}"
-    with FileLock(f"{folder}.lock"):
-        if not (folder / "manifest.json").exists():  # it is written last
-            folder.mkdir(exist_ok=True)
-            _write_bundle(network, folder)
-    return folder
+    name = f"bundle-{hashlib.sha256(config.encode()).hexdigest()[:8]}"
+    return _export_once(factory, name, functools.partial(_write_bundle, network))
 
 
 def _write_bundle(network: "Network", folder: Path) -> None:
@@ -258,16 +289,17 @@ def small_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def small_export(small_checkpoint: Path) -> "tuple[Path, Parity]":
+def small_export(small_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> "tuple[Path, Parity]":
     """A bundle of a small pretrained reader and what its export reports, made once for all tests and workers."""
     from mqan_export.parity import Parity
     from tests.answering import write_small_bundle
 
-    folder, report = small_checkpoint.with_name("bundle"), small_checkpoint.with_name("report.json")
-    with FileLock(f"{folder}.lock"):
-        if not report.exists():
-            report.write_text(json.dumps(asdict(write_small_bundle(small_checkpoint, folder))))
-    return folder, Parity(**json.loads(report.read_text()))
+    def write(folder: Path) -> None:
+        report = write_small_bundle(small_checkpoint, folder / "bundle")
+        (folder / "report.json").write_text(json.dumps(asdict(report)))
+
+    folder = _export_once(tmp_path_factory, "small-export", write)
+    return folder / "bundle", Parity(**json.loads((folder / "report.json").read_text()))
 
 
 @pytest.fixture(scope="session")
@@ -372,22 +404,13 @@ _PROGRAM = "from mqan_cli.main import app; app()"
 
 @dataclass
 class ServerProcess:
-    """A server that runs.
+    """A server that runs."""
 
-    Attributes:
-        kind: ``local``, ``ray`` (HAProxy) or ``ray-proxy`` (Ray's own proxy).
-        rest: base URL of REST.
-        rpc: address of gRPC.
-        process: the process.
-        start_s: seconds from its start until it was ready.
-        log: what it wrote.
-    """
-
-    kind: str
-    rest: str
-    rpc: str
+    kind: str  # ``local``, ``ray`` (HAProxy) or ``ray-proxy`` (Ray's own proxy)
+    rest: str  # base URL of REST
+    rpc: str  # address of gRPC
     process: "subprocess.Popen[bytes]"
-    start_s: float
+    start_s: float  # seconds from its start until it was ready
     log: Path
 
     def stop(self) -> int:

@@ -11,17 +11,11 @@ _LISTENS = "0A"  # a state, in the kernel's tables
 
 @dataclass(frozen=True)
 class Held:
-    """What a process holds at a moment.
-
-    Attributes:
-        memory_kib: resident memory.
-        threads: its threads.
-        files: its open files, sockets included.
-    """
+    """What a process holds at a moment."""
 
     memory_kib: int
     threads: int
-    files: int
+    files: int  # its open files, sockets included
 
 
 class _MallocInfo(ctypes.Structure):

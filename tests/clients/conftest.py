@@ -1,10 +1,12 @@
 """A server on loopback that speaks both transports and fails as it is told to, and the environment without proxies."""
 
 import asyncio
+import json
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -19,63 +21,8 @@ from starlette.routing import Route
 from mqan.v1 import answer_pb2, answer_pb2_grpc
 from mqan_serving.rpc.messages import answer_response
 
-ANSWER = {
-    "answer": "Paris yes",
-    "probability": 0.5,
-    "tokens": [
-        {
-            "text": "Paris",
-            "probability": 0.75,
-            "source": "context",
-            "masses": {"context": 0.5, "question": 0.25, "vocabulary": 0.25},
-            "span": {"start": 3, "end": 8},
-        },
-        {
-            "text": "yes",
-            "probability": 0.875,
-            "source": "vocabulary",
-            "masses": {"context": 0.25, "question": 0.25, "vocabulary": 0.5},
-            "span": None,
-        },
-    ],
-    "spans": [{"source": "context", "start": 3, "end": 8, "text": "Paris"}],
-    "truncated": False,
-    "answered": True,
-    "confidence": 0.5,
-    "none": 0.125,
-    "choices": [],
-    "chosen": [],
-    "expected": None,
-    "places": [],
-    "alternatives": [],
-    "steps": [],
-    "parsed": None,
-    "parse_error": None,
-    "windows": 1,
-    "model": {"name": "tiny", "version": "1"},
-}
-MODEL = {
-    "model": {"name": "tiny", "version": "1"},
-    "sha256": "ab" * 32,
-    "provider": "CPUExecutionProvider",
-    "limits": {
-        "max_request_bytes": 1000,
-        "max_context_tokens": 100,
-        "max_question_tokens": 10,
-        "max_answer_tokens": 5,
-        "max_word_length": 50,
-        "max_metadata_bytes": 2000,
-        "max_timeout_ms": 3000,
-        "max_concurrent_requests": 8,
-        "max_queued_requests": 6,
-    },
-    "num_generated": 3,
-    "num_words": 7,
-    "scores": [{"task": "sst", "metric": "em", "value": 80.5}],
-    "questions": [{"task": "sst", "question": "Good or bad?", "context": "{first}", "labels": ["bad", "good"]}],
-    "server_version": "2.0.0",
-    "adapters": [],
-}
+ANSWER: Any = json.loads((Path(__file__).parent / "answer.json").read_text())
+MODEL: Any = json.loads((Path(__file__).parent / "model.json").read_text())
 _GRPC = {
     400: grpc.StatusCode.INVALID_ARGUMENT,
     401: grpc.StatusCode.UNAUTHENTICATED,
@@ -90,31 +37,22 @@ _GRPC = {
 
 @dataclass
 class Script:
-    """What the server does next, and what it saw.
+    """What the server does next, and what it saw."""
 
-    Attributes:
-        failures: HTTP status and code of the next responses; afterwards it answers.
-        delay_s: time it takes for each response.
-        at_least: requests that it has to have had at the same time before it answers any.
-        requests: questions that it received.
-        most_at_once: most requests that it had at the same time.
-        timeouts_ms: time that each question asked for, over REST.
-        more_limits: limits that REST publishes beside those that clients know.
-        retry_after_s: what its failures ask to wait.
-        location: where its failures point to, over REST.
-        text: its answer, over gRPC.
-    """
-
-    failures: list[tuple[int, str]] = field(default_factory=list)
-    delay_s: float = 0.0
-    at_least: int = 0
-    requests: list[dict[str, Any]] = field(default_factory=list)
-    most_at_once: int = 0
-    timeouts_ms: list[int] = field(default_factory=list)
-    more_limits: dict[str, int] = field(default_factory=dict)
-    retry_after_s: int | None = None
-    location: str = ""
-    text: str = "Paris yes"
+    failures: list[tuple[int, str]] = field(
+        default_factory=list
+    )  # HTTP status and code of the next responses; afterwards it answers
+    delay_s: float = 0.0  # time it takes for each response
+    at_least: int = 0  # requests that it has to have had at the same time before it answers any
+    requests: list[dict[str, Any]] = field(default_factory=list)  # questions that it received
+    most_at_once: int = 0  # most requests that it had at the same time
+    timeouts_ms: list[int] = field(default_factory=list)  # time that each question asked for, over REST
+    more_limits: dict[str, int] = field(
+        default_factory=dict
+    )  # limits that REST publishes beside those that clients know
+    retry_after_s: int | None = None  # what its failures ask to wait
+    location: str = ""  # where its failures point to, over REST
+    text: str = "Paris yes"  # its answer, over gRPC
     _now: int = 0
 
     async def take(self, seen: dict[str, Any]) -> tuple[int, str] | None:
@@ -189,7 +127,7 @@ class FakeServer(answer_pb2_grpc.QuestionAnsweringServicer):
 
     async def GetModel(self, request: answer_pb2.GetModelRequest, context: Any) -> answer_pb2.GetModelResponse:
         await self._take({}, context)
-        return answer_pb2.GetModelResponse(**MODEL)  # type: ignore[arg-type]
+        return answer_pb2.GetModelResponse(**MODEL)
 
     async def _rest_answer(self, request: Request) -> Response:
         document = await request.json()
@@ -197,8 +135,7 @@ class FakeServer(answer_pb2_grpc.QuestionAnsweringServicer):
         return await self._take_rest(document) or JSONResponse(ANSWER)
 
     async def _rest_model(self, request: Request) -> Response:
-        limits: Any = MODEL["limits"]
-        return await self._take_rest({}) or JSONResponse(MODEL | {"limits": limits | self.script.more_limits})
+        return await self._take_rest({}) or JSONResponse(MODEL | {"limits": MODEL["limits"] | self.script.more_limits})
 
     async def _take(self, seen: dict[str, Any], context: Any) -> None:
         failure = await self.script.take(seen)

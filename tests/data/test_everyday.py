@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from mqan_core.example import Choice, Example
+from mqan_data.derived import Source
 from mqan_data.formats.dataset_file import OWN_DATA, EverydayPart, load_dataset
 from mqan_data.formats.reading import read_rows
 from mqan_data.formats.rows import EverydayRow
@@ -32,6 +33,12 @@ def fact(number: int) -> EverydayRow:
 SCALE = EverydayRow(
     TEXT, "scale", "How urgent is it?", ("today",), tuple(map(Choice, ("can wait", "this week", "today", "now")))
 )
+
+
+@pytest.fixture(scope="module")
+def source() -> Source:
+    [found] = load_sources(FOLDER, ["everyday"])
+    return found
 
 
 def draws(row: EverydayRow, number: int = 300) -> list[Example]:
@@ -109,14 +116,13 @@ def test_the_files_keep_the_rules_of_the_specification(path: Path) -> None:
     assert [(row["id"], fault) for row in rows for fault in _faults_of_row(row, ids, beginnings)] == []
 
 
-def test_ids_are_unique_and_no_text_is_in_both_parts() -> None:
+def test_ids_are_unique_and_no_text_is_in_both_parts(source: Source) -> None:
     lines = (gzip.decompress(path.read_bytes()).decode().splitlines() for path in FOLDER.glob("*.gz"))
     rows = [json.loads(line) for of_file in lines for line in of_file]
     assert len({row["id"] for row in rows}) == len(rows) > 3900
-    [train] = load_sources(FOLDER, ["everyday"])
     held_out = {example.context for example in validation_examples(FOLDER, "everyday", 10_000, 1)}
     rng = np.random.default_rng(2)
-    drawn = {train.draw(int(rng.integers(len(train))), rng).context for _ in range(2_000)}
+    drawn = {source.draw(int(rng.integers(len(source))), rng).context for _ in range(2_000)}
     assert len(held_out) > 300
     assert not drawn & held_out
 
@@ -192,8 +198,7 @@ def test_steps_of_a_scale_and_labels_put_together_hold_the_right_one() -> None:
     assert kinds == {"each by itself", "step", "merged", "coded"}
 
 
-def test_every_question_of_the_files_can_be_asked() -> None:
-    [source] = load_sources(FOLDER, ["everyday"])
+def test_every_question_of_the_files_can_be_asked(source: Source) -> None:
     rng = np.random.default_rng(3)
     for _ in range(3_000):
         example = source.draw(int(rng.integers(len(source))), rng)
@@ -203,9 +208,9 @@ def test_every_question_of_the_files_can_be_asked() -> None:
         assert all(0 <= start < end <= len(example.context) for start, end in example.evidence or ())
 
 
-def test_rare_kinds_are_drawn_more_often_and_measured_once() -> None:
+def test_rare_kinds_are_drawn_more_often_and_measured_once(source: Source) -> None:
     dataset = load_dataset("everyday")
-    [source], [measured] = load_sources(FOLDER, ["everyday"]), load_sources(FOLDER, ["everyday"], "validation")
+    [measured] = load_sources(FOLDER, ["everyday"], "validation")
     asked = [row.kind for row in read_rows(FOLDER, dataset, "questions", "train") if isinstance(row, EverydayRow)]
     [more] = [part.drawn["several"] for part in dataset.parts.values() if isinstance(part, EverydayPart)]
     assert 0.9 < len(source) / (len(asked) + (more - 1) * asked.count("several")) <= 1  # some are held out

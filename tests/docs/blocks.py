@@ -33,19 +33,12 @@ _LINKED: Final = ("examples", "serving")  # folders of the repository that pages
 
 @dataclass(frozen=True)
 class Block:
-    """A block that can be run.
+    """A block that can be run."""
 
-    Attributes:
-        language: ``sh`` or ``python``.
-        code: what is run.
-        shown: what the page says that it prints; None where it does not say.
-        shown_as: ``text`` or ``json``.
-    """
-
-    language: str
+    language: str  # ``sh`` or ``python``
     code: str
-    shown: str | None
-    shown_as: str
+    shown: str | None  # what the page says that it prints; None where it does not say
+    shown_as: str  # ``text`` or ``json``
 
 
 def read_blocks(markdown: str) -> list[Block]:
@@ -64,15 +57,7 @@ def read_blocks(markdown: str) -> list[Block]:
 def run_blocks(
     blocks: list[Block], rest: str, rpc: str, folder: Path, python: Sequence[str] = (sys.executable, "-W", "error")
 ) -> list[str]:
-    """Run blocks and return what each printed.
-
-    Args:
-        blocks: those of one page.
-        rest: host and port of a server.
-        rpc: the same for gRPC.
-        folder: where they are run.
-        python: what runs programs.
-    """
+    """Run the blocks of a page in a folder, with a server at these addresses; return what each printed."""
     given = {_REST: rest, _RPC: rpc, **dict(zip(_OWN_PORTS, map(str, _free_ports()), strict=False))}
 
     def here(block: Block) -> str:

@@ -1,12 +1,14 @@
 """The offset of refusals is where a bundle refuses about as often as there is no answer."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from mqan_core.answer.types import Answer
 from mqan_core.example import Example
 from mqan_evaluation.answerers import EngineAnswerer
 from mqan_evaluation.fit_temperatures import fit_refusal_offset
@@ -23,8 +25,7 @@ class Questions:
     def __init__(self, answerer: EngineAnswerer, share: float) -> None:
         rng = random.Random(5)
         asked = [(make_text(rng, 20), make_text(rng, 4)) for _ in range(NUM_QUESTIONS)]
-        engine = answerer.engine
-        answers = [engine.answer([engine.read(*one)], [6])[0] for one in asked]
+        answers = answers_of(answerer, asked)
         order = np.argsort([answer.refusal for answer in answers])
         missing = set(order[int(len(order) * (1 - share)) :].tolist())
         missing ^= set(rng.sample(range(NUM_QUESTIONS), NUM_QUESTIONS // 20))
@@ -38,9 +39,13 @@ class Questions:
         return self.examples[index]
 
 
+def answers_of(answerer: EngineAnswerer, asked: Sequence[tuple[str, str]]) -> list[Answer]:
+    """Return the answers to contexts and questions; all are read together."""
+    return answerer.engine.answer([answerer.engine.read(*one) for one in asked], [6] * len(asked))
+
+
 def right(answerer: EngineAnswerer, questions: Questions) -> float:
-    engine = answerer.engine
-    answers = [engine.answer([engine.read(e.context, e.question)], [6])[0] for e in questions.examples]
+    answers = answers_of(answerer, [(example.context, example.question) for example in questions.examples])
     return float(np.mean([a.answered == bool(e.answers) for a, e in zip(answers, questions.examples, strict=True)]))
 
 

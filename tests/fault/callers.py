@@ -36,16 +36,10 @@ class Outcome:
 
 
 class Load:
-    """Callers at work, a thread each, from entering to leaving.
+    """Callers at work, a thread each, from entering to leaving, and the outcomes of their requests in order.
 
-    Args:
-        callers: the callers.
-        pause_s: how long one waits who was told to come again, on average: up to half of it less or more, as clients do
-            that shall not all come at the same moment.
-
-    Attributes:
-        num_callers: how many they are.
-        outcomes: of their requests, in order of their ends.
+    Who was told to come again waits for ``pause_s`` on average: up to half of it less or more, as clients do that shall
+    not all come at the same moment.
     """
 
     def __init__(self, callers: Sequence[Caller], pause_s: float = _PAUSE_S) -> None:

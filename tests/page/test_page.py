@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -20,43 +21,13 @@ from mqan_core.bundle import read_manifest
 from mqan_serving.pages import load_playground
 from tests.serving.test_adapters import write
 
+_HERE = Path(__file__)
+_ASKED_BELOW = re.findall(r'browse\("(\w+)"', _HERE.read_text())
 _SCENARIOS = [
-    "wordsAndPlaces",
-    "recordOfFields",
-    "recordsAmongQuestions",
-    "keyboardAlone",
-    "errors",
-    "oneOfSeveralFails",
-    "attacks",
-    "offsets",
-    "link",
-    "busyAndCancelled",
-    "longTexts",
-    "files",
-    "historyOfTheSession",
-    "passwordInTheAddress",
-    "filesAndNotes",
-    "historyOfTextsWithOneHead",
-    "removedQuestions",
-    "linksInAPageInUse",
-    "fieldsWithColons",
-    "examplesBesideOwnText",
-    "writtenButNotAsked",
-    "failuresOfThePage",
-    "timesOfTheServer",
-    "numbersOfAnswers",
-    "outlines",
-    "copying",
-    "focusAfterCancel",
-    "behindAPrefix",
-    "reloads",
-    "colours",
-    "guesses",
-    "savedFile",
-    "listOfTexts",
-    "optionsOfAll",
-    "copiedImage",
-    "hints",
+    name
+    for script in sorted(_HERE.parent.glob("*.mjs"))
+    for name in re.findall(r"^export async function (\w+)\(open\)", script.read_text(), re.MULTILINE)
+    if name not in _ASKED_BELOW
 ]
 _ATTACK = """<img src=x onerror="window.broken=1"></script><script>window.broken=1</script><mark>"'&lt;"""
 

@@ -151,8 +151,8 @@ async def test_a_body_that_breaks_off_ends_its_own_request(start_server: StartSe
 async def test_slow_heads_are_told_and_idle_connections_closed(
     start_server: StartServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_server, "_HEAD_S", 0.3)
-    monkeypatch.setattr(http_server, "_IDLE_S", 0.3)
+    monkeypatch.setattr(http_server, "_HEAD_S", 1.0)
+    monkeypatch.setattr(http_server, "_IDLE_S", 1.0)
     callers = await start_server()
     slow, silent, idle, blank = [await Peer.connect(callers.http_port) for _ in range(4)]
     await slow.send([b"GET /health/live HTTP/1.1\r\nx: "])

@@ -38,10 +38,11 @@ async def outcome(stub: Any, request: answer_pb2.AnswerRequest) -> str:
 async def test_ten_times_the_places_are_answered_or_told(
     start_server: StartServer, engine: Any, num_connections: int
 ) -> None:
-    callers = await start_server()
+    callers = await start_server(max_queued_requests=112, max_batch_size=8)
     engine.may_answer.clear()
     places = callers.service.limits.max_concurrent_requests
     number = 10 * places
+    assert number > 1_000, "by default gRPC would drop some"
     channels = [channel_to(callers.grpc_port, number) for number in range(num_connections)]
     stubs = [answer_pb2_grpc.QuestionAnsweringStub(channel) for channel in channels]
     tasks = [asyncio.create_task(outcome(stubs[i % num_connections], callers.request())) for i in range(number)]

@@ -3,10 +3,8 @@
 import csv
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ from mqan_cli.main import app
 from mqan_core.bundle import open_bundle
 from tests.processes import descendants
 from tests.serving.test_adapters import write
+from tests.timing import wait_until
 
 NUM_ROWS = 150
 ASKED = [
@@ -105,20 +104,14 @@ def test_what_is_not_installed_is_told_before_the_work(folder: Path, monkeypatch
 def kill_behind(folder: Path, output: str, num_rows: int, *given: str) -> None:
     """Kill a run once so many rows are answered, or more; nothing of it lives on."""
     journal = folder / f"{output}.partial"
-    running = subprocess.Popen(
-        command("mails.csv", "-o", output, *ASKED, *given), cwd=folder, env=environment(), stderr=subprocess.DEVNULL
-    )
-    end = time.monotonic() + 240
-    while not journal.exists() or journal.read_bytes().count(b"\n") <= num_rows:
-        assert running.poll() is None
-        assert time.monotonic() < end
-        time.sleep(0.05)
-    below = descendants(running.pid, "")
-    running.send_signal(signal.SIGKILL)
-    running.wait()
-    while any(Path(f"/proc/{pid}").exists() for pid in below):
-        assert time.monotonic() < end, "its processes go on without it"
-        time.sleep(0.05)
+    asked = command("mails.csv", "-o", output, *ASKED, *given)
+    with subprocess.Popen(asked, cwd=folder, env=environment(), stderr=subprocess.DEVNULL) as running:
+        try:
+            wait_until(lambda: journal.exists() and journal.read_bytes().count(b"\n") > num_rows, 240)
+            below = descendants(running.pid, "")
+        finally:
+            running.kill()
+    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in below))
 
 
 def test_a_run_that_is_killed_twice_ends_as_one_that_was_not(folder: Path) -> None:
