@@ -101,8 +101,8 @@ def test_what_is_not_installed_is_told_before_the_work(folder: Path, monkeypatch
     assert not (folder / "out.parquet.partial").exists()
 
 
-def kill_behind(folder: Path, output: str, num_rows: int, *given: str) -> None:
-    """Kill a run once so many rows are answered, or more; nothing of it lives on."""
+def kill_after(folder: Path, output: str, num_rows: int, *given: str) -> list[int]:
+    """Kill a run once so many rows are answered, or more; return the processes that it has started."""
     journal = folder / f"{output}.partial"
     asked = command("mails.csv", "-o", output, *ASKED, *given)
     with subprocess.Popen(asked, cwd=folder, env=environment(), stderr=subprocess.DEVNULL) as running:
@@ -111,12 +111,16 @@ def kill_behind(folder: Path, output: str, num_rows: int, *given: str) -> None:
             below = descendants(running.pid, "")
         finally:
             running.kill()
-    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in below))
+    return below
+
+
+def wait_for_end(processes: list[int]) -> None:
+    wait_until(lambda: not any(Path(f"/proc/{process}").exists() for process in processes), 240)
 
 
 def test_a_run_that_is_killed_twice_ends_as_one_that_was_not(folder: Path) -> None:
-    kill_behind(folder, "killed.csv", 1)
-    kill_behind(folder, "killed.csv", 65)
+    for num_rows in (1, 65):
+        wait_for_end(kill_after(folder, "killed.csv", num_rows))
     said = batch(folder, "mails.csv", "-o", "killed.csv", "-q", "broken=What?", "--text", "body", status=1)
     assert "another question" in said
     assert "going on after row" in batch(folder, "mails.csv", "-o", "killed.csv", *ASKED)
@@ -182,8 +186,9 @@ def test_a_run_does_not_go_on_with_another_adapter(small_bundle: Path, start_ser
 @pytest.mark.slow
 def test_ray_answers_the_same_and_goes_on(folder: Path) -> None:
     pytest.importorskip("pyarrow")
-    kill_behind(folder, "ray.csv", 10, "--ray", "--workers", "1")
+    below = kill_after(folder, "ray.csv", 10, "--ray", "--workers", "1")
     assert "going on after row" in batch(folder, "mails.csv", "-o", "ray.csv", *ASKED, "--ray", "--workers", "1")
     assert (folder / "ray.csv").read_bytes() == (folder / "unbroken.csv").read_bytes()
     said = batch(folder, "-", "-o", "stream.csv", *ASKED, "--ray", status=2)
     assert "standard input" in said
+    wait_for_end(below)  # Ray's agents notice after a minute that the rest has gone
