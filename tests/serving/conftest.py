@@ -30,7 +30,7 @@ from mqan_serving.observability.log_writer import WRITER
 from mqan_serving.observability.logs import set_up_logs
 from mqan_serving.observability.metrics import Metrics
 from mqan_serving.records.quoted import NEAR_CHARS
-from mqan_serving.records.values import Kind, read_value
+from mqan_serving.records.values import Kind, Value, read_value
 from mqan_serving.service import answer_service
 from mqan_serving.service.answer_service import Service
 from mqan_serving.settings import load_settings
@@ -210,11 +210,15 @@ async def refusal(call: Awaitable[Any]) -> tuple[grpc.StatusCode, dict[str, str]
     return raised.value.code(), dict(raised.value.trailing_metadata() or ()) | {"details": raised.value.details() or ""}
 
 
-def read_around(kind: Kind, text: str, knows: Callable[[str], bool] = str.isascii) -> object:
-    """Return the value of the quotation that stands in brackets in a text."""
-    before, _, rest = text.partition("[")
+def found_around(kind: Kind, text: str, knows: Callable[[str], bool] = str.isascii) -> Value:
+    """Read the quotation that stands in brackets in a text, or the whole text where there are none."""
+    before, _, rest = (text if "[" in text else f"[{text}]").partition("[")
     quotation, _, after = rest.partition("]")
-    return read_value(kind, quotation, before[-NEAR_CHARS:], after[:NEAR_CHARS], knows).value
+    return read_value(kind, quotation, before[-NEAR_CHARS:], after[:NEAR_CHARS], knows)
+
+
+def read_around(kind: Kind, text: str, knows: Callable[[str], bool] = str.isascii) -> object:
+    return found_around(kind, text, knows).value
 
 
 @pytest.fixture
