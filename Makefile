@@ -29,6 +29,7 @@ setup: $(VENV)/.dev  ## Install everything that development needs
 serve: $(VENV)/.serve-$(EXTRA)  ## Serve the default bundle: REST on 127.0.0.1:8000, gRPC on 127.0.0.1:9000
 	$(BIN)/mqan serve $(ARGS)
 
+# Three processes, also on two cores: half of the time tests wait for what they have started.
 test: $(VENV)/.dev  ## Run all tests
 	$(BIN)/python -m pytest --numprocesses 3 $(ARGS)
 
