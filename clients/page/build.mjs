@@ -14,7 +14,8 @@ const read = (path) => readFileSync(path, "utf8");
 // The same as in tests/page/test_build.py: for each file, by its path, the path and the content, each after its length.
 function hashSources() {
   const folders = [join(here, "src"), join(here, "../typescript/src")];
-  const files = folders.flatMap((folder) => readdirSync(folder).map((name) => join(folder, name)));
+  const entries = folders.flatMap((folder) => readdirSync(folder, { withFileTypes: true }));
+  const files = entries.filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name));
   const hash = createHash("sha256");
   for (const file of [...files, MARKS, join(here, "build.mjs")].map((path) => relative(root, path)).sort()) {
     for (const part of [Buffer.from(file), readFileSync(join(root, file))]) hash.update(`${part.length} `).update(part);

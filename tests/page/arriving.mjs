@@ -20,6 +20,26 @@ export async function arrival(open) {
   return [stored, await heads()];
 }
 
+/** The page that needs no server: a quotation, a choice and an error. */
+export async function local(open) {
+  const page = await open();
+  const askHere = async (question, choices) => {
+    await page.fill("#question", question);
+    await page.fill("#choices", choices);
+    await page.click("#ask");
+    await idle(page);
+    return page.locator("#answers .words").textContent();
+  };
+  await idle(page);
+  assert.match(await askHere("What is the customer number?", ""), /48213/);
+  assert.equal(await page.locator("#text .place").allTextContents().then((all) => all.join("")), "48213");
+  assert.match(await askHere("Which team should take this ticket?", "billing\nshipping\ntechnical support"), /billing/);
+  assert.match(await page.textContent("#status"), /^Answered here/);
+  await askHere("Which team should take this ticket?", "billing\nbilling");
+  assert.match(await page.textContent("#problem"), /alike/);
+  assert.ok(await page.locator("#ask").isEnabled());
+}
+
 export async function reloads(open) {
   const page = await open();
   await ask(page, TEXT, QUESTION, "How tall is it?");

@@ -16,7 +16,7 @@ _MORE = ("clients/page/build.mjs", "clients/python/mqan_client/marks.json")
 
 def hash_sources(repository: Path) -> str:
     """Hash what the page is built from, as ``clients/page/build.mjs`` does."""
-    files = [path for folder in _SOURCES for path in (repository / folder).iterdir()]
+    files = [path for folder in _SOURCES for path in (repository / folder).iterdir() if path.is_file()]
     names = sorted(str(path.relative_to(repository)) for path in [*files, *map(repository.joinpath, _MORE)])
     digest = hashlib.sha256()
     for name in names:
