@@ -259,6 +259,10 @@ def test_no_number_is_ever_off_however_it_is_cut(data: st.DataObject) -> None:
         *((Kind.MONEY, "[half a million dollars]", 5e5), (Kind.MONEY, "they get [three euros] back", 3.0)),
         *((Kind.MONEY, "[2,4 Mio. €] im Jahr", 2.4e6), (Kind.INTEGER, "[2 Dutzend] Stühle", 24)),
         *((Kind.MONEY, "[4 millones de euros]", 4e6), (Kind.MONEY, "zahlt [300 €] Miete", 300.0)),
+        *((Kind.INTEGER, "the first [100] miles", 100), (Kind.NUMBER, "[about forty miles] apart", 40.0)),
+        (Kind.MONEY, "\nCosts      [(455,300)]    (441,020)\n", -455300.0),
+        (Kind.MONEY, "\nCosts   (455,300)    [(441,020)]", -441020.0),
+        *((Kind.MONEY, "\nDiscount    [(€ 15.00)]", -15.0), (Kind.MONEY, "\nDiscount    [15.00-]\nTotal", -15.0)),
         *((Kind.MONEY, "[₹12,34,567]", 1234567.0), (Kind.MONEY, "[Rs. 1,23,45,678.50]", 12345678.5)),
     ],
 )  # fmt: skip
@@ -273,6 +277,13 @@ _AMBIGUOUS: dict[Kind, list[str]] = {
         *("[5 million] two hundred thousand EUR", "[5 thousand million EUR]", "[5 million] and a half"),
         *("[5 m] of it", "4 to [5 million EUR]", "[4 million to 5 million EUR]", "[5k] steps"),
         *("3 euros and [85 cents]", "5 dollars [85 cents]", "$3, [85 cents]", "$3 [50c]", "[two] of them"),
+        *(
+            "[5] miles de euros",
+            "\nSales   812,400   [(779,150)]\n",
+            "\nCosts   [(779,150)]   812,400\n",
+            "\nFee [(15.00)]",
+        ),
+        *("\nFee   [(15)]", "\nFee   [(15.00)] a month", "\nFee [15.00-]", "\nFee   [15-]\n", "\nFee   [15.00-] 20.00"),
         *("[5 EUR Mio]", "[5 € Millionen]", "[12,34,567 EUR]", "[three] euros and more", "[10^5 EUR]", "[1½ EUR]"),
     ],
     Kind.INTEGER: [

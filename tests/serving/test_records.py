@@ -14,9 +14,10 @@ from mqan_client import InvalidRequestError, Record
 from mqan_core.answer.types import Answer, AnswerSpan, Source
 from mqan_core.errors import InputError
 from mqan_serving.records import filling
-from mqan_serving.records.cells import is_left_empty
+from mqan_serving.records.cells import Places
 from mqan_serving.records.filling import EMPTY, NOT_SAID, RecordRequest, balanced
 from mqan_serving.records.schema import RecordField, read_schema
+from mqan_serving.records.values import Kind
 from mqan_serving.rest.openapi import openapi_document
 from tests.answering import LABELS, make_text
 
@@ -124,7 +125,7 @@ def test_what_stands_around_a_quotation_counts(context: str, quotation: str, val
     start = context.index(quotation)
     span = AnswerSpan(Source.CONTEXT, start, start + len(quotation), quotation)
     quoted = filling.FilledField("price", "", None, quotation, (span,), True, 1.0)
-    found = filling._read(context, field, quoted, str.isascii)
+    found = filling._read(Places(context), field, quoted, str.isascii)
     assert (found.value, found.answered, found.reason is None) == (value, value is not None, value is not None)
     assert (found.text, found.spans) == (quotation, (span,)), "the quotation is kept"
 
@@ -146,7 +147,7 @@ def test_a_sign_directly_in_front_belongs_to_the_quotation(text: str, start: int
     before, _, rest = text.partition("[")
     quotation, _, after = rest.partition("]")
     place = AnswerSpan(Source.CONTEXT, len(before), len(before) + len(quotation), quotation)
-    found = filling.with_sign(before + quotation + after, place)
+    found = filling.with_sign(Places(before + quotation + after), place, Kind.NUMBER)
     assert (found.start - place.start, found.end) == (start, place.end)
     assert (before + quotation)[found.start :] == found.text
 
@@ -198,7 +199,51 @@ _TABLES = (
     ],
 )  # fmt: skip
 def test_what_a_form_or_table_leaves_empty_is_known(context: str, question: str, is_empty: bool) -> None:
-    assert is_left_empty(context, question) is is_empty
+    assert Places(context).is_left_empty(question) is is_empty
+
+
+_LEDGER = "payee,paid,left"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "value"),
+    [
+        (f"{_LEDGER}\nRent,-[850.00],2114.36", "money", -850.0),
+        (f"{_LEDGER}\nRent,[850.00],2114.36", "money", 850.0),
+        *((f'{_LEDGER}\nRent,"[1,204.50]",7', "money", 1204.5), (f"{_LEDGER}\nRent,5,[850.00]", "money", 850.0)),
+        *(("a;b\nx;-[3]", None, -3.0), ("|a|b|\n|-|-|\n|x|-[3]|", None, -3.0), ("a\tb\tc\nx\t-[3]\t4", None, -3.0)),
+        (f"{_LEDGER}\nRent,[850.00,2114.36]", "money", None),  # two cells
+        *((f"{_LEDGER}\nRent,5,[204],7", "money", None), ("Rent,[850.00],2114.36", "money", None)),  # of no table
+        *(("Rent, paid, left\nall,[850.00],2114.36", "money", None), ("1,2,3\nRent,[850.00],2114.36", "money", None)),
+        *(("payee,paid\nRent,-[850]", None, None), (f"{_LEDGER}\nRent,- [850],3", None, None)),
+    ],
+)
+def test_a_cell_of_a_table_ends_what_stands_in_it(text: str, kind: str | None, value: float | None) -> None:
+    [field] = read_schema({"properties": {"sum": {"type": "number"} | ({"format": kind} if kind else {})}})
+    before, _, rest = text.partition("[")
+    quotation, _, after = rest.partition("]")
+    context = before + quotation + after
+    assert filled(context, field, quotation_of(context, quotation, 0.9)).value == value
+
+
+_PRICES = "item;qty;price\ndesk lamp;4;12.00\nchair;;35.00"
+
+
+@pytest.mark.parametrize(
+    ("context", "refusal", "value", "reason"),
+    [
+        *((_PRICES, 0.1, 12.0, None), (_PRICES, 0.9, 12.0, None)),
+        *((f"{_PRICES}\nred lamp;1;9", 0.1, 12.0, None), (f"{_PRICES}\nred lamp;1;9", 0.25, None, filling.ELSEWHERE)),
+        ("item;price\nbulb;12.00\nchair;35.00", 0.1, 35.0, None),  # has no lamp
+    ],
+)
+def test_what_a_table_names_as_what_is_asked_is_taken_or_nothing(
+    context: str, refusal: float, value: float | None, reason: str | None
+) -> None:
+    [field] = read_schema({"properties": {"price of the lamp": {"type": "number", "format": "money"}}})
+    likeliest, other = quotation_of(context, "35.00", 0.3), quotation_of(context, "12.00", 0.2)
+    made = filled(context, field, replace(likeliest, refusal=refusal, alternatives=(other,)))
+    assert (made.value, made.reason) == (value, reason)
 
 
 def test_an_empty_place_is_told_as_one(clients: Any) -> None:

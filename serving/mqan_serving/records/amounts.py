@@ -60,6 +60,7 @@ _SHORT: Final = re.compile(  # words and units of one or two letters, and units 
     "|vat|wks|x|y|yrs"
 )
 _UNIT: Final = re.compile(f"{_UNITS}|{_SHORT.pattern}")
+_MILES: Final = re.compile("miles(?! de\\b)")  # which is Spanish, and multiplies
 _BEHIND_CURRENCY: Final = re.compile(rf"(?:{CURRENCY})\s+([^\W\d_]+)\.?\s*$")
 _WORD_OR_MARK: Final = re.compile(rf"[^\W\d_]+|\d|[^\w\s]|{WIDE_GAP}")
 _END_MARKS: Final = frozenset(f'.,;:!?…()[]{{}}"“”|{WIDE_GAP}')
@@ -198,7 +199,6 @@ def _plain(digits: str, *, is_money: bool, is_sharp: bool) -> str:
 
 
 def _check_uncut(digits: str, front: str, behind: str) -> None:
-    """Refuse a part of a number: 75 of 3.75, 234 of 1 234."""
     is_cut = _CUT_IN_FRONT.search(front) or _CUT_BEHIND.match(behind)
     follows_group = re.search(r"(?<!\d)\d{1,3} $", front) and re.match(r"\d{3}(?!\d)", digits)
     has_group_behind = re.fullmatch(r"\d{1,3}(?: \d{3})*", digits) and re.match(r" \d{3}(?!\d)", behind)
@@ -230,7 +230,6 @@ def _check_behind(behind: str, *, is_money: bool, is_year: bool) -> None:
 
 
 def _check_words_behind(inside: str, quoted: Quoted) -> None:
-    """Refuse a number before a word on its line that may change it; ``inside`` is what of that is quoted."""
     behind = inside + quoted.line_after
     num_outside = 0
     for found in _WORD_OR_MARK.finditer(behind):
@@ -243,7 +242,7 @@ def _check_words_behind(inside: str, quoted: Quoted) -> None:
             return
         if not word.isalpha() or (len(word) <= 2 and behind[found.end() : found.end() + 1] == "-"):
             continue  # such as the T of T-shirts
-        if _is_unit(word):
+        if _is_unit(word) or _MILES.match(behind, found.start()):
             return
         if not _is_english(word, quoted.knows) and len(word) <= _LONGEST_WORD:
             raise NoValueError("has a word after its number that may change it")
@@ -275,7 +274,6 @@ def _has_point_in_front(front: str, *, is_quoted: bool) -> bool:
 
 
 def _check_brackets(quoted: Quoted, front: str, behind: str) -> None:
-    """Refuse an amount alone in brackets, which is how accounts write one below zero."""
     _, opening, left = front.rpartition("(")
     right, closing, _ = behind.partition(")")
     is_alone = _IN_BRACKETS.fullmatch(left) and _IN_BRACKETS.fullmatch(right)
@@ -286,11 +284,8 @@ def _check_brackets(quoted: Quoted, front: str, behind: str) -> None:
 
 
 def _is_below_zero(front: str, num_outside: int, *, is_money: bool, is_date: bool) -> bool:
-    """Return whether the quotation has a sign in front of its number.
-
-    A dash is a sign directly in front of the number or its currency, and after white space or nothing. It is none after
-    a letter, and where it begins a line that is not quoted.
-    """
+    # A dash is a sign directly in front of the number or its currency, and after white space or nothing; it is none
+    # after a letter, and where it begins a line that is not quoted.
     words = _MINUS.search(front)
     found = _DASH_IN_FRONT.search(front)
     if words or front.rstrip().endswith("±"):

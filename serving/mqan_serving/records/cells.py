@@ -1,11 +1,13 @@
-"""Places of forms and tables that are left empty: a text can name what is asked, and say nothing of it.
+"""Lines of forms and cells of tables, which can be named as what is asked, and end what stands in them.
 
 A model takes what stands near instead: the price of the next row, the end for a start. So a quotation has no value
-where the text has a line or a cell for exactly what is asked and nothing stands in it.
+where the text has a line or a cell for exactly what is asked and nothing stands in it, or where it stands outside the
+cells of tables for just that. What is in other cells changes no value.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from functools import cached_property
 from itertools import groupby
 from typing import Final
 
@@ -16,46 +18,85 @@ _LEFT_OUT: Final = frozenset(
 )
 _SAME: Final = {"qty": "quantity", "amt": "amount", "tel": "phone", "telephone": "phone", "mail": "email"}
 _NOTHING: Final = frozenset({"", "na", "none", "null", "nil", "tbd", "tbc", "open", "pending"})
-_SEPARATORS: Final = "|;\t,"
-_LEAST_LINES: Final = 2  # of a table, its header among them
+_LINE: Final = re.compile("^.*$", re.MULTILINE)
+_CELLS: Final = {  # by what separates them; in quotation marks it does not
+    "|": re.compile(r'(?:^|\|)((?:"[^"\n]*"|[^|\n])*+)', re.MULTILINE),
+    ";": re.compile(r'(?:^|;)((?:"[^"\n]*"|[^;\n])*+)', re.MULTILINE),
+    "\t": re.compile(r'(?:^|\t)((?:"[^"\n]*"|[^\t\n])*+)', re.MULTILINE),
+    ",": re.compile(r'(?:^|,)((?:"[^"\n]*"|[^,\n])*+)', re.MULTILINE),
+}
+_OF_PROSE: Final = ";,"  # too: names of columns between them begin with letters
+_NAME: Final = re.compile(r' ?"?[^\W\d_]')
+
+_Row = tuple[frozenset[str], list[range]]  # its words, and where its cells are in the text
+_Table = tuple[list[frozenset[str]], list[_Row], bool]  # words of its columns' names, rows, if cells are sure
 
 
-def is_left_empty(context: str, question: str) -> bool:
-    """Return whether a text has a place for exactly what a question asks, and leaves all such places empty."""
-    asked = _words(question)
-    found = [_is_nothing(cell) for cell in _places(context, asked)] if asked else []
-    return bool(found) and all(found)
+class Places:
+    """The lines and the cells of tables in a text."""
+
+    def __init__(self, context: str) -> None:
+        self.context = context
+
+    def is_left_empty(self, question: str) -> bool:
+        """Return whether there is a place for exactly what a question asks, and all such places are left empty."""
+        asked = _words(question)
+        found = [self.context[cell.start : cell.stop] for cell in self._cells_named(asked)]
+        for line in self._lines:
+            for mark in ":=":
+                name, is_there, rest = line[0].partition(mark)
+                if is_there and _words(name) == asked:
+                    found.append(rest)
+        return bool(asked and found) and all(map(_is_nothing, found))
+
+    def cells_for(self, question: str) -> list[range]:
+        """Return the cells that a question asks for: it names their column, and with all its other words their row."""
+        return list(self._cells_named(_words(question)))
+
+    def cell_at(self, start: int, end: int) -> range | None:
+        """Return the cell of a table that a quotation stands in, if it is all in one."""
+        rows = (row for _, rows, is_sure in self._tables if is_sure for _, row in rows)
+        return cell_of(start, end, (cell for row in rows if row[0].start <= start <= row[-1].stop for cell in row))
+
+    def _cells_named(self, asked: frozenset[str]) -> Iterator[range]:
+        for names, rows, _ in self._tables:
+            columns = [(place, asked - name) for place, name in enumerate(names) if name and name < asked]
+            for words, cells in rows if columns else ():
+                yield from (cells[place] for place, others in columns if others <= words)
+
+    @cached_property
+    def _lines(self) -> list[re.Match[str]]:
+        return list(_LINE.finditer(self.context))
+
+    @cached_property
+    def _tables(self) -> list[_Table]:
+        blocks = [
+            (mark, list(block))
+            for mark in _CELLS
+            for has_cells, block in groupby(self._lines, key=lambda line, mark=mark: mark in line[0])  # type: ignore[misc]
+            if has_cells
+        ]
+        return [table for mark, lines in blocks if (table := _table(mark, *lines))]
 
 
-def _places(context: str, asked: frozenset[str]) -> Iterator[str]:
-    """Yield what stands in lines and cells that are named as what is asked."""
-    lines = context.splitlines()
-    for line in lines:
-        for mark in ":=":
-            name, is_there, rest = line.partition(mark)
-            if is_there and _words(name) == asked:
-                yield rest
-    for separator in _SEPARATORS:
-        for has_cells, block in groupby(lines, key=lambda line, mark=separator: mark in line):  # type: ignore[misc]
-            rows = [_cells(line, separator) for line in block] if has_cells else []
-            if len(rows) >= _LEAST_LINES:
-                yield from _cells_of(rows, asked)
+def cell_of(start: int, end: int, cells: Iterable[range]) -> range | None:
+    return next((cell for cell in cells if start in cell and end - 1 in cell), None)
 
 
-def _cells(line: str, separator: str) -> list[str]:
-    if separator == "|" and line.lstrip().startswith("|"):  # of Markdown
-        line = line.strip().removeprefix("|").removesuffix("|")
-    return line.split(separator)
+def _table(separator: str, header: re.Match[str], *lines: re.Match[str]) -> _Table | None:
+    names = [header.string[cell.start : cell.stop] for cell in _cells(header, separator)]
+    if not names or (separator in _OF_PROSE and not all(map(_NAME.match, names))):
+        return None
+    rows = [(_words(line[0]), cells) for line in lines if len(cells := _cells(line, separator)) == len(names)]
+    is_sure = separator != "," or (names[1:-1] and ", " not in header[0])  # else it may be that of a number
+    return list(map(_words, names)), rows, bool(is_sure) and len(rows) == len(lines)
 
 
-def _cells_of(rows: Sequence[Sequence[str]], asked: frozenset[str]) -> Iterator[str]:
-    """Yield the cells whose row and column together are named as what is asked."""
-    names = [_words(cell) for cell in rows[0]]
-    for row in rows[1:]:
-        of_row = _words(row[0])
-        for name, cell in zip(names[1:], row[1:], strict=False):
-            if name and of_row and name | of_row == asked:
-                yield cell
+def _cells(line: re.Match[str], separator: str) -> list[range]:
+    cells = [range(*found.span(1)) for found in _CELLS[separator].finditer(line.string, *line.span())]
+    if separator == "|" and line[0].lstrip().startswith("|"):  # of Markdown
+        return cells[1:-1] if line[0].rstrip().endswith("|") else cells[1:]
+    return cells
 
 
 def _words(text: str) -> frozenset[str]:

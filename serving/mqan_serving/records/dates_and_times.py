@@ -165,7 +165,6 @@ def _check_one_time(text: str) -> None:
 
 
 def _orders(text: str, whole: str) -> tuple[_Order, ...]:
-    """Return in which order day, month and year may stand, as the first number shows, or other dates of the text."""
     first = re.search(r"\d", text)
     if first and _YEAR_FIRST.match(text, first.start()):
         return (_MONTH_FIRST,)

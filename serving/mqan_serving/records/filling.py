@@ -13,17 +13,18 @@ from mqan_core.errors import InputError
 from mqan_serving.contract import calls
 from mqan_serving.contract.errors import AnsweringError, Failure, refuse
 from mqan_serving.contract.questions import ChoiceField, Question, read_object
-from mqan_serving.records.cells import is_left_empty
+from mqan_serving.records.cells import Places, cell_of
 from mqan_serving.records.multiples import BEHIND_NUMBER
 from mqan_serving.records.quoted import NEAR_CHARS, Knows, NoValueError
 from mqan_serving.records.schema import RecordField, read_schema, shown_name
-from mqan_serving.records.values import Kind, Normalized, is_of_kind, read_value
+from mqan_serving.records.values import READ, Kind, Normalized, is_of_kind, read_value
 from mqan_serving.service.answer_service import Service
 from mqan_serving.service.many import Outcome
 
 Answering = Callable[[list[calls.AskedText]], Awaitable[list[list[Outcome]]]]  # of the questions of a call
 NOT_SAID: Final = "The text does not say."
 EMPTY: Final = "The text has a place for it that is left empty."
+ELSEWHERE: Final = "The quotation stands outside the cell of the table that is named so."
 _MOST_TRIED: Final = 4  # quotations beside the likeliest one, where that is nothing of the field's type
 _LEAST_SHARE: Final = 0.5  # of the refusal's probability, that a quotation of the field's type has to have
 _OF_CALL: Final = frozenset({"schema", "timeout_ms", "model"})
@@ -119,22 +120,17 @@ async def fill_record(request: RecordRequest, service: Service, answer: Answerin
 async def fill_records(
     requests: Sequence[RecordRequest], service: Service, answer: Answering, ids: Sequence[str | None] | None = None
 ) -> list[Record | AnsweringError]:
-    """Fill a record of each text, in their order; where that is not possible, the error says why.
-
-    All labels about a text together have as many characters as a request may: many fields can refer to one enum, which
-    stands there once.
-    """
+    """Fill a record of each text, in their order, by the same fields; where that is not possible, an error says why."""
+    # Many fields can refer to one enum, which stands there once.
+    num_chars = sum(len(label) for field in requests[0].fields for label in field.options)
+    calls.check_shared(num_chars, service.limits.max_request_bytes, "schema", "The enums of all fields")
     texts = []
-    for number, request in enumerate(requests):
-        questions = []
+    for request, text_id in zip(requests, ids or [None] * len(requests), strict=True):
+        items = []
         for field in request.fields:
-            questions.append(_ask(request, field))
+            items.append(calls.Item(None, _ask(request, field)))
             await asyncio.sleep(0)  # 255 labels take a millisecond: others are answered between fields
-        if not number:  # all have the same fields
-            num_chars = sum(len(choice.label) for question in questions for choice in question.options.choices)
-            calls.check_shared(num_chars, service.limits.max_request_bytes, "schema", "The enums of all fields")
-        text_id = ids[number] if ids else None
-        texts.append(calls.AskedText(text_id, tuple(calls.Item(None, question) for question in questions)))
+        texts.append(calls.AskedText(text_id, tuple(items)))
     calls.check_texts(texts)
     records: list[Record | AnsweringError] = []
     for request, outcomes in zip(requests, await answer(texts), strict=True):
@@ -157,9 +153,9 @@ def ask_fields(request: RecordRequest) -> list[Question]:
 
 
 def fill_fields(request: RecordRequest, answers: Sequence[Answer], knows: Knows) -> Record:
-    values, filled = {}, []
+    values, filled, places = {}, [], Places(request.context)
     for field, answer in zip(request.fields, answers, strict=True):
-        found = _found(request.context, field, answer, knows)
+        found = _found(places, field, answer, knows)
         if found.answered and found.probability < field.least:
             reason = f"Unsure: its probability is below {field.least:g}."
             found = replace(found, answered=False, value=_nothing(field.kind), reason=reason)
@@ -173,7 +169,6 @@ def _ask(request: RecordRequest, field: RecordField) -> Question:
     kind = field.kind
     is_chosen = kind in (Kind.CHOICE, Kind.CHOICES)
     is_quoted = not is_chosen and kind is not Kind.YES_NO
-    is_read = is_quoted and kind not in (Kind.TEXT, Kind.TEXTS)
     question = Question(
         context=request.context,
         question=field.question,
@@ -184,7 +179,7 @@ def _ask(request: RecordRequest, field: RecordField) -> Question:
         all=kind is Kind.TEXTS,
         sources=["context"] if is_quoted else None,
         contiguous=is_quoted and kind is not Kind.TEXTS,
-        alternatives=_MOST_TRIED if is_read else 0,
+        alternatives=_MOST_TRIED if kind in READ else 0,
         none=kind is Kind.CHOICE and field.is_nullable,
     )
     try:
@@ -206,15 +201,15 @@ def _nothing(kind: Kind) -> Any:
     return [] if kind in (Kind.TEXTS, Kind.CHOICES) else None
 
 
-def _found(context: str, field: RecordField, answer: Answer, knows: Knows) -> FilledField:
+def _found(places: Places, field: RecordField, answer: Answer, knows: Knows) -> FilledField:
     if answer.choices:
         text = answer.text
         spans = tuple(dict.fromkeys(place.span for choice in answer.choices for place in choice.evidence))
     else:
-        answer = _of_kind(context, field.kind, answer)
-        spans = tuple(balanced(context, span) for span in answer.spans)
+        answer = _of_kind(places, field, answer)
+        spans = tuple(balanced(places.context, span) for span in answer.spans)
         if field.kind in _SIGNED:
-            spans = tuple(with_multiple(context, with_sign(context, span)) for span in spans)
+            spans = tuple(with_multiple(places.context, with_sign(places, span, field.kind)) for span in spans)
         text = ", ".join(span.text for span in spans)
     found = FilledField(field.name, field.question, None, text, spans, answer.answered, answer.probability)
     if not answer.answered:
@@ -230,26 +225,37 @@ def _found(context: str, field: RecordField, answer: Answer, knows: Knows) -> Fi
         case Kind.TEXTS:
             value = list(dict.fromkeys(span.text for span in spans))
         case _:
-            return _read(context, field, found, knows)
+            return _read(places, field, found, knows)
     return replace(found, value=value)
 
 
-def _of_kind(context: str, kind: Kind, answer: Answer) -> Answer:
-    least = answer.refusal * (1 if answer.answered else _LEAST_SHARE)
+def _of_kind(places: Places, field: RecordField, answer: Answer) -> Answer:
+    cells = places.cells_for(field.question) if field.kind in READ else []
+    is_certain = len(cells) == 1  # where it is said
+    least = 0 if is_certain else answer.refusal * (1 if answer.answered else _LEAST_SHARE)
     for other in (answer, *answer.alternatives) if answer.answered else answer.alternatives:
         if other is not answer and other.probability <= least:
             break
-        end = other.spans[-1].end
-        if is_of_kind(kind, other.text, context[end : end + NEAR_CHARS]):
+        start, end = other.spans[0].start, other.spans[-1].end
+        is_there = not cells or cell_of(start, end, cells)
+        if is_there and is_of_kind(field.kind, other.text, places.context[end : end + NEAR_CHARS]):
             return other
     return answer
 
 
-def _read(context: str, field: RecordField, found: FilledField, knows: Knows) -> FilledField:
-    if is_left_empty(context, field.question):
+def _read(places: Places, field: RecordField, found: FilledField, knows: Knows) -> FilledField:
+    context = places.context
+    if places.is_left_empty(field.question):
         return replace(found, answered=False, reason=EMPTY)
     [span] = found.spans  # it was asked for as one unbroken quotation
-    before, after = context[max(0, span.start - NEAR_CHARS) : span.start], context[span.end : span.end + NEAR_CHARS]
+    cells = places.cells_for(field.question) if field.kind in READ else []
+    if cells and not cell_of(span.start, span.end, cells):
+        return replace(found, answered=False, reason=ELSEWHERE)
+    cell = places.cell_at(span.start, span.end)
+    first, last = (cell.start, cell.stop) if cell else (0, len(context))
+    before = context[max(first, span.start - NEAR_CHARS) : span.start]
+    before = before.rjust(NEAR_CHARS, "\t") if cell else before  # as in a column
+    after = context[span.end : min(last, span.end + NEAR_CHARS)]
     try:
         value, normalized = read_value(field.kind, found.text, before, after, knows, context)
         if field.bounds is not None:
@@ -263,19 +269,24 @@ def _read(context: str, field: RecordField, found: FilledField, knows: Knows) ->
     return replace(found, value=value, normalized=normalized)
 
 
-def with_sign(context: str, span: AnswerSpan) -> AnswerSpan:
-    """Return a number's quotation with the sign directly in front of it, where words stand before it on its line."""
-    line = context[max(0, span.start - NEAR_CHARS) : span.start].rpartition("\n")[2]
+def with_sign(places: Places, span: AnswerSpan, kind: Kind) -> AnswerSpan:
+    """Return a number's quotation with brackets directly around it, or a sign after words or where its cell begins."""
+    context, start, end = places.context, span.start - 1, span.end
+    if kind is Kind.MONEY and context[max(start, 0) : span.start] + context[end : end + 1] == "()":
+        return replace(span, start=start, end=end + 1, text=context[start : end + 1])
+    line = context[context.rfind("\n", 0, span.start) + 1 : span.start]
     sign, words = line[-1:], line[:-1]
     is_number = span.text[:1].isdigit() or unicodedata.category(span.text[:1] or " ") == "Sc"
     is_range = words[-2:-1].isdigit() and words.endswith(" ")  # 14 -22
-    if sign not in _SIGNS or not is_number or is_range or not words.strip() or words[-1] not in " \t:":
+    cell = places.cell_at(start, end)
+    is_of_it = (words.strip() and words[-1] in " \t:") or (cell and not context[cell.start : start].strip())
+    if sign not in _SIGNS or not is_number or is_range or not is_of_it:
         return span
-    return replace(span, start=span.start - 1, text=sign + span.text)
+    return replace(span, start=start, text=sign + span.text)
 
 
 def with_multiple(context: str, span: AnswerSpan) -> AnswerSpan:
-    """Return a number's quotation with a word directly after it that is known to change it: million, below zero."""
+    """Return a number's quotation with what directly after it is known to change it: million, below zero, a sign."""
     found = BEHIND_NUMBER.match(context, span.end)
     return replace(span, end=found.end(), text=context[span.start : found.end()]) if found else span
 

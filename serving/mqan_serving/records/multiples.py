@@ -10,7 +10,7 @@ from typing import Final
 from price_parser._currencies import CURRENCY_CODES
 from price_parser.parser import SAFE_CURRENCY_SYMBOLS
 
-from mqan_serving.records.quoted import NoValueError, Quoted, any_case
+from mqan_serving.records.quoted import WIDE_GAP, NoValueError, Quoted, any_case
 
 CURRENCY: Final = "|".join(
     map(re.escape, sorted({*CURRENCY_CODES, *SAFE_CURRENCY_SYMBOLS, "kr", "Ft", "Rs", "R"}, key=len, reverse=True))
@@ -49,6 +49,7 @@ _SCALE: Final = any_case(rf"(?<=\d)(?:[\s-]?({SCALE_WORDS}|{'|'.join(_SCALES_OF_
 _BELOW_ZERO: Final = any_case(r"(\d(?:[\d.,]*\d)?)(\s?(?:°\s?[CF]?|degrees?)?)\s+below\s+zero\b")
 BEHIND_NUMBER: Final = any_case(  # and is known to change it
     rf"(?<=\d)[^\S\n]?(?:(?:{SCALE_WORDS})\b\.?|[万億])|(?:(?<=[\d°])|(?<=°[CF])|(?<=degree)|(?<=degrees)) below zero\b"
+    r"|(?<=[.,]\d\d)[-−](?=[^\S\n]*(?:\Z|\n))"
 )
 _LANGUAGE: Final = re.compile(r"Billion|Trillion|(?:b|tr)illion\s+d['’e]")  # may be the long scale's
 _CENTS: Final = any_case(r"(\d{1,4})(?:\s?(?:cents?|pence)|(?-i:[¢cp]))")
@@ -65,6 +66,10 @@ _SHARE_OF: Final = re.compile(r"([1-9])/([1-9]\d?)")
 _OF_WHOLE: Final = re.compile(r" of [a-z]")
 _TOLERANCE: Final = re.compile(r"±\s?(?=\d)")
 _LOSS: Final = re.compile(rf"((?:{CURRENCY})?)\s?\((\d[\d.,']*)\)\s?((?:{CURRENCY})?)")  # (5) EUR
+_ACCOUNTED: Final = r"(?:[€$£¥₹]\s?)?(?:\d[\d.,']*[.,]\d\d|\d{1,3}(?:[.,']\d{3})+)"
+_IN_COLUMN: Final = re.compile(rf"\(({_ACCOUNTED})\)|({_ACCOUNTED})[-−]")  # (149.00), 149.00-
+_LABEL: Final = re.compile(rf"(?:[^\W\d_]|[):.]){WIDE_GAP}$")  # or another amount in brackets
+_COLUMN_END: Final = re.compile(rf" ?(?:$|\n)|{WIDE_GAP}(?:$|\n|\()")
 _FRACTION: Final = re.compile(r"(?<![\d.,'’/] )(?<![\d.,'’/])(\d{1,3})([½¼¾⅛⅜⅝⅞])")
 _MORE_NUMBER: Final = any_case(
     r"\s*(?:(?:and|und|et|y|e|or|to|plus|minus)\b|[&+×x*·/^-])?\s*(?:an?\s+)?(?:\d|"
@@ -78,7 +83,7 @@ def in_digits(quoted: Quoted, *, is_money: bool) -> Quoted:
     if not is_money:
         text = _FRACTION.sub(lambda found: str(int(found[1]) + unicodedata.numeric(found[2])), text)
     if not (quoted.before.rstrip()[-1:].isdigit() or quoted.after.lstrip()[:1].isdigit()):
-        text = _without_marks(text, quoted.after, is_money=is_money)
+        text = _without_marks(text, quoted, is_money=is_money)
     found = [] if any(map(str.isnumeric, text)) else list(_IN_WORDS.finditer(text))
     if len(found) != 1 or (is_money and not (_HAS_CURRENCY.search(text) or _MONEY_WORD.search(text))):
         return replace(quoted, text=text if is_money else _BELOW_ZERO.sub(r"-\1\2", text))
@@ -92,13 +97,14 @@ def in_digits(quoted: Quoted, *, is_money: bool) -> Quoted:
     return replace(quoted, text=start + after)
 
 
-def _without_marks(text: str, after: str, *, is_money: bool) -> str:
-    """Return a quotation that is a share of something, a loss in accounts or a tolerance as a plain number."""
-    share, loss = _SHARE_OF.fullmatch(text), _LOSS.fullmatch(text)
-    if share and not is_money and _OF_WHOLE.match(after) and int(share[1]) < int(share[2]):
+def _without_marks(text: str, quoted: Quoted, *, is_money: bool) -> str:
+    share, loss, amount = _SHARE_OF.fullmatch(text), _LOSS.fullmatch(text), _IN_COLUMN.fullmatch(text)
+    if share and not is_money and _OF_WHOLE.match(quoted.after) and int(share[1]) < int(share[2]):
         return str(Decimal(share[1]) / Decimal(share[2]))
     if loss and is_money and bool(loss[1]) != bool(loss[3]):
         return f"-{loss[2]} {loss[1] or loss[3]}"
+    if amount and is_money and _LABEL.search(quoted.before) and _COLUMN_END.match(quoted.after):
+        return f"-{amount[1] or amount[2]}"
     return text[1:].strip() if _TOLERANCE.match(text) else text
 
 

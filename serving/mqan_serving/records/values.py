@@ -187,3 +187,4 @@ _READERS: Final[Mapping[Kind, Callable[[Quoted], Value]]] = {
     Kind.URI: _uri,
     Kind.PHONE: _phone,
 }
+READ: Final = frozenset(_READERS)  # kinds whose values are read out of quotations
