@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # the networks here are tiny: threads would only wait for each other
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # also where a test imports onnxruntime first
 os.environ.setdefault("TORCH_FAKE_TENSOR_DISPATCH_CACHE", "0")  # exports of tiny networks take a fifth less without it
+os.environ.setdefault("RAY_worker_niceness", "0")  # by default 15: beside other tests Ray would hardly get on
 
 import grpc
 import httpx2

@@ -4,6 +4,8 @@ import ctypes
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.timing import wait_until
+
 REPLICA, PROXY, PROXY_STARTER = "ray::ServeReplica", "haproxy", "ray::HAProxyManager"  # names of Ray's processes
 _IN_USE = 7  # of the fields of mallinfo2(3)
 _LISTENS = "0A"  # a state, in the kernel's tables
@@ -55,6 +57,11 @@ def descendants(process: int, name: str) -> list[int]:
         return child == process
 
     return sorted(child for child in found if is_below(child))
+
+
+def wait_for_end(processes: list[int], seconds: float = 60) -> None:
+    """Return when none of the processes is left; one that has ended has no program, even if nobody has asked how."""
+    wait_until(lambda: not any(Path(f"/proc/{process}/exe").exists() for process in processes), seconds)
 
 
 def listeners(process: int) -> set[tuple[str, int]]:

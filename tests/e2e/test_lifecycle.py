@@ -13,7 +13,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.processes import PROXY, descendants
+from tests.processes import PROXY, descendants, wait_for_end
 from tests.timing import wait_until
 
 
@@ -153,11 +153,6 @@ def test_a_signal_ends_the_start_of_the_first_process_of_a_container(bundle_fold
     wait_until(lambda: "opening\n" in log.read_text())
     process.send_signal(signal.SIGTERM)
     assert process.wait(50) != 0
-
-
-def wait_for_end(processes: list[int]) -> None:
-    """Return when none of the processes is left."""
-    wait_until(lambda: not any(Path(f"/proc/{process}/exe").exists() for process in processes))
 
 
 _BREAK = """

@@ -74,7 +74,7 @@ app(sys.argv[1:])
 def run(*command: str, timeout: int) -> str:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "CUDA_VISIBLE_DEVICES": ""}
     environment |= {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
-    environment |= {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
+    environment |= {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
     ran = subprocess.run([sys.executable, *command], env=environment, capture_output=True, text=True, timeout=timeout)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from typer.testing import CliRunner
 
 from mqan_cli.main import app
 from mqan_core.bundle import open_bundle
-from tests.processes import descendants
+from tests.processes import descendants, wait_for_end
 from tests.serving.test_adapters import write
 from tests.timing import wait_until
 
@@ -72,6 +73,42 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def kill_after(folder: Path, output: str, num_rows: int, *given: str) -> list[int]:
+    """Kill a run once so many rows are answered, or more; return the processes that it has started."""
+    journal = folder / f"{output}.partial"
+    asked = command("mails.csv", "-o", output, *ASKED, *given)
+
+    def has_answered() -> bool:
+        return journal.exists() and journal.read_bytes().count(b"\n") > num_rows
+
+    with subprocess.Popen(asked, cwd=folder, env=environment(), stderr=subprocess.DEVNULL) as running:
+        try:
+            wait_until(lambda: has_answered() or running.poll() is not None, 240)
+            assert running.poll() is None
+            below = descendants(running.pid, "")
+        finally:
+            running.kill()
+    return below
+
+
+@pytest.fixture(scope="module")
+def killed() -> Iterator[list[int]]:
+    """Processes that runs have started which were killed; at last none is left: Ray's agents notice after a minute."""
+    processes: list[int] = []
+    yield processes
+    wait_for_end(processes, 240)
+
+
+@pytest.mark.slow
+def test_ray_answers_the_same_and_goes_on(folder: Path, killed: list[int]) -> None:
+    pytest.importorskip("pyarrow")
+    killed += kill_after(folder, "ray.csv", 10, "--ray", "--workers", "1")
+    assert "going on after row" in batch(folder, "mails.csv", "-o", "ray.csv", *ASKED, "--ray", "--workers", "1")
+    assert (folder / "ray.csv").read_bytes() == (folder / "unbroken.csv").read_bytes()
+    said = batch(folder, "-", "-o", "stream.csv", *ASKED, "--ray", status=2)
+    assert "standard input" in said
+
+
 def test_every_row_has_its_answers_in_order(folder: Path) -> None:
     rows = read(folder / "unbroken.csv")
     assert [row["id"] for row in rows] == [*map(str, range(NUM_ROWS)), "short"]
@@ -99,23 +136,6 @@ def test_what_is_not_installed_is_told_before_the_work(folder: Path, monkeypatch
     assert result.exit_code == 1
     assert "pip install 'mqan[batch]'" in result.stderr
     assert not (folder / "out.parquet.partial").exists()
-
-
-def kill_after(folder: Path, output: str, num_rows: int, *given: str) -> list[int]:
-    """Kill a run once so many rows are answered, or more; return the processes that it has started."""
-    journal = folder / f"{output}.partial"
-    asked = command("mails.csv", "-o", output, *ASKED, *given)
-    with subprocess.Popen(asked, cwd=folder, env=environment(), stderr=subprocess.DEVNULL) as running:
-        try:
-            wait_until(lambda: journal.exists() and journal.read_bytes().count(b"\n") > num_rows, 240)
-            below = descendants(running.pid, "")
-        finally:
-            running.kill()
-    return below
-
-
-def wait_for_end(processes: list[int]) -> None:
-    wait_until(lambda: not any(Path(f"/proc/{process}").exists() for process in processes), 240)
 
 
 def test_a_run_that_is_killed_twice_ends_as_one_that_was_not(folder: Path) -> None:
@@ -181,14 +201,3 @@ def test_a_run_does_not_go_on_with_another_adapter(small_bundle: Path, start_ser
     write(*given, "notes")
     assert "going on after row 2" in batch(tmp_path, *asked, "--server", f"grpc://{server.rpc}")
     assert [row["answer"] for row in read(tmp_path / "out.csv")] == ["notes", "notes"]
-
-
-@pytest.mark.slow
-def test_ray_answers_the_same_and_goes_on(folder: Path) -> None:
-    pytest.importorskip("pyarrow")
-    below = kill_after(folder, "ray.csv", 10, "--ray", "--workers", "1")
-    assert "going on after row" in batch(folder, "mails.csv", "-o", "ray.csv", *ASKED, "--ray", "--workers", "1")
-    assert (folder / "ray.csv").read_bytes() == (folder / "unbroken.csv").read_bytes()
-    said = batch(folder, "-", "-o", "stream.csv", *ASKED, "--ray", status=2)
-    assert "standard input" in said
-    wait_for_end(below)  # Ray's agents notice after a minute that the rest has gone
