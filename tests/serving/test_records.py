@@ -191,7 +191,8 @@ _TABLES = (
     [
         *((_TABLES[0], "What is the phone of Ida?", True), (_TABLES[0], "What is the phone of Otto?", False)),
         *((_TABLES[0], "email of Otto", True), (_TABLES[0], "What is the phone?", False)),
-        *((_TABLES[1], "low on Mon", True), (_TABLES[1], "What is the low on Tue?", False)),
+        (_TABLES[1], "low on Mon", True),
+        *((_TABLES[1], "low on Sunday", False), (_TABLES[1], "What is the low on Tue?", False)),
         *(("lamp | price\nred | 5\nblue | ", "What is the price of blue lamps?", False), ("", "What?", False)),
         *((_TABLES[2], "quantity of lamps", True), (_TABLES[3], "What is the start?", True)),
         *((_TABLES[3], "What is the end?", False), (_TABLES[3], "e-mail", False)),
@@ -235,6 +236,10 @@ _PRICES = "item;qty;price\ndesk lamp;4;12.00\nchair;;35.00"
         *((_PRICES, 0.1, 12.0, None), (_PRICES, 0.9, 12.0, None)),
         *((f"{_PRICES}\nred lamp;1;9", 0.1, 12.0, None), (f"{_PRICES}\nred lamp;1;9", 0.25, None, filling.ELSEWHERE)),
         ("item;price\nbulb;12.00\nchair;35.00", 0.1, 35.0, None),  # has no lamp
+        ("what        from   price\ndesk lamp     -    12.00\nchair        X1    35.00", 0.9, 12.0, None),
+        ("item        qty    price\ndesk lamp     4    12.00\nchair         1    35.00", 0.9, 12.0, None),
+        ("item        qty    price\ndesk lamp   black desk   12.00\nchair         1    35.00", 0.1, 35.0, None),
+        ("item        qty    price\n  desk lamp   4    12.00\nchair         1    35.00", 0.1, 35.0, None),
     ],
 )
 def test_what_a_table_names_as_what_is_asked_is_taken_or_nothing(
@@ -244,6 +249,13 @@ def test_what_a_table_names_as_what_is_asked_is_taken_or_nothing(
     likeliest, other = quotation_of(context, "35.00", 0.3), quotation_of(context, "12.00", 0.2)
     made = filled(context, field, replace(likeliest, refusal=refusal, alternatives=(other,)))
     assert (made.value, made.reason) == (value, reason)
+
+
+@pytest.mark.parametrize("quotation", ["4;12.00", "4;12.00\nchair", "12.00"])
+def test_a_quotation_of_several_cells_is_cut_to_the_one_that_is_asked_for(quotation: str) -> None:
+    [field] = read_schema({"properties": {"price of the lamp": {"type": "number", "format": "money"}}})
+    made = filled(_PRICES, field, quotation_of(_PRICES, quotation, 0.3))
+    assert (made.value, made.text, made.spans[0].start) == (12.0, "12.00", _PRICES.index("12.00"))
 
 
 def test_an_empty_place_is_told_as_one(clients: Any) -> None:

@@ -11,19 +11,21 @@ from functools import cached_property
 from itertools import groupby
 from typing import Final
 
-_WORD: Final = re.compile(r"[^\W_]+")
+_WORD: Final = re.compile(r"[^\W\d_]+|\d+")
 _LEFT_OUT: Final = frozenset(
-    ("a", "an", "and", "at", "for", "how", "in", "is", "many", "much", "of", "on", "s", "the", "to", "was", "what")
-    + ("when", "which", "who")
+    ("a", "an", "and", "at", "for", "from", "how", "in", "is", "many", "much", "of", "on", "s", "the", "to", "was")
+    + ("what", "when", "which", "who")
 )
 _SAME: Final = {"qty": "quantity", "amt": "amount", "tel": "phone", "telephone": "phone", "mail": "email"}
 _NOTHING: Final = frozenset({"", "na", "none", "null", "nil", "tbd", "tbc", "open", "pending"})
 _LINE: Final = re.compile("^.*$", re.MULTILINE)
+_GAP: Final = "  "  # or more, between columns that stand under each other
 _CELLS: Final = {  # by what separates them; in quotation marks it does not
     "|": re.compile(r'(?:^|\|)((?:"[^"\n]*"|[^|\n])*+)', re.MULTILINE),
     ";": re.compile(r'(?:^|;)((?:"[^"\n]*"|[^;\n])*+)', re.MULTILINE),
     "\t": re.compile(r'(?:^|\t)((?:"[^"\n]*"|[^\t\n])*+)', re.MULTILINE),
     ",": re.compile(r'(?:^|,)((?:"[^"\n]*"|[^,\n])*+)', re.MULTILINE),
+    _GAP: re.compile(r"(?:^|[^\S\n]{2,})((?:\S|[^\S\n](?=\S))*+)", re.MULTILINE),
 }
 _OF_PROSE: Final = ";,"  # too: names of columns between them begin with letters
 _NAME: Final = re.compile(r' ?"?[^\W\d_]')
@@ -62,7 +64,7 @@ class Places:
         for names, rows, _ in self._tables:
             columns = [(place, asked - name) for place, name in enumerate(names) if name and name < asked]
             for words, cells in rows if columns else ():
-                yield from (cells[place] for place, others in columns if others <= words)
+                yield from (cells[place] for place, rest in columns if rest <= words)
 
     @cached_property
     def _lines(self) -> list[re.Match[str]]:
@@ -84,16 +86,31 @@ def cell_of(start: int, end: int, cells: Iterable[range]) -> range | None:
 
 
 def _table(separator: str, header: re.Match[str], *lines: re.Match[str]) -> _Table | None:
-    names = [header.string[cell.start : cell.stop] for cell in _cells(header, separator)]
+    columns = _cells(header, separator)
+    names = [header.string[cell.start : cell.stop] for cell in columns]
     if not names or (separator in _OF_PROSE and not all(map(_NAME.match, names))):
         return None
-    rows = [(_words(line[0]), cells) for line in lines if len(cells := _cells(line, separator)) == len(names)]
-    is_sure = separator != "," or (names[1:-1] and ", " not in header[0])  # else it may be that of a number
+    rows = [
+        (_words(line[0]), cells)
+        for line in lines
+        if len(cells := _cells(line, separator)) == len(names)
+        and (separator != _GAP or _are_under(columns, cells, header.start() - line.start()))
+    ]
+    # A comma may be that of a number. What gaps end need not be a cell.
+    is_sure = separator != _GAP and (separator != "," or (names[1:-1] and ", " not in header[0]))
     return list(map(_words, names)), rows, bool(is_sure) and len(rows) == len(lines)
 
 
+def _are_under(columns: list[range], cells: list[range], shift: int) -> bool:
+    follow = all(column.stop <= cell.start + shift for column, cell in zip(columns, cells[1:], strict=False))
+    return follow and all(
+        cell.stop + shift <= column.start for column, cell in zip(columns[2:], cells[1:], strict=False)
+    )
+
+
 def _cells(line: re.Match[str], separator: str) -> list[range]:
-    cells = [range(*found.span(1)) for found in _CELLS[separator].finditer(line.string, *line.span())]
+    end = line.start() + len(line[0].rstrip(" "))
+    cells = [range(*found.span(1)) for found in _CELLS[separator].finditer(line.string, line.start(), end)]
     if separator == "|" and line[0].lstrip().startswith("|"):  # of Markdown
         return cells[1:-1] if line[0].rstrip().endswith("|") else cells[1:]
     return cells

@@ -237,6 +237,10 @@ def _of_kind(places: Places, field: RecordField, answer: Answer) -> Answer:
         if other is not answer and other.probability <= least:
             break
         start, end = other.spans[0].start, other.spans[-1].end
+        if is_certain and start <= cells[0].start and cells[0].stop <= end:  # it has other cells, too
+            start, end = cells[0].start, cells[0].stop
+            span = replace(other.spans[0], start=start, end=end, text=places.context[start:end])
+            other = replace(other, spans=(span,), text=span.text)
         is_there = not cells or cell_of(start, end, cells)
         if is_there and is_of_kind(field.kind, other.text, places.context[end : end + NEAR_CHARS]):
             return other
@@ -252,6 +256,8 @@ def _read(places: Places, field: RecordField, found: FilledField, knows: Knows) 
     if cells and not cell_of(span.start, span.end, cells):
         return replace(found, answered=False, reason=ELSEWHERE)
     cell = places.cell_at(span.start, span.end)
+    if context[: span.start].rstrip().endswith(tuple(_SIGNS)):  # which may fill the column before
+        cell = cell or cell_of(span.start, span.end, cells)
     first, last = (cell.start, cell.stop) if cell else (0, len(context))
     before = context[max(first, span.start - NEAR_CHARS) : span.start]
     before = before.rjust(NEAR_CHARS, "\t") if cell else before  # as in a column
