@@ -214,7 +214,7 @@ def found_around(kind: Kind, text: str, knows: Callable[[str], bool] = str.isasc
     """Read the quotation that stands in brackets in a text, or the whole text where there are none."""
     before, _, rest = (text if "[" in text else f"[{text}]").partition("[")
     quotation, _, after = rest.partition("]")
-    return read_value(kind, quotation, before[-NEAR_CHARS:], after[:NEAR_CHARS], knows)
+    return read_value(kind, quotation, before[-NEAR_CHARS:], after[:NEAR_CHARS], knows, before + quotation + after)
 
 
 def read_around(kind: Kind, text: str, knows: Callable[[str], bool] = str.isascii) -> object:

@@ -13,9 +13,23 @@ from typing import Final
 from price_parser._currencies import CURRENCY_CODES
 from price_parser.parser import SAFE_CURRENCY_SYMBOLS, Price
 
-from mqan_serving.records.multiples import CURRENCY, GROUPED, NUMBER, SCALE_WORDS, in_digits, without_scale
+from mqan_serving.records.multiples import (
+    CURRENCY,
+    GROUPED,
+    HAS_CURRENCY,
+    MONEY_WORD,
+    NUMBER,
+    SCALE_WORDS,
+    in_digits,
+    without_scale,
+)
 from mqan_serving.records.quoted import WIDE_GAP, Knows, NoValueError, Quoted, any_case
 
+_MAY_BE_CODE: Final = re.compile(r"\W*\d{5,}\W*")
+_OWN_CURRENCY: Final = re.compile(  # that is not beside another number; it may be in the head of a table
+    rf"(?<!\d)(?<!\d\s)(?:{HAS_CURRENCY.pattern}|(?i:{MONEY_WORD.pattern}))(?!\s?\d)"
+)
+_HEAD: Final = 10_000  # characters of a text in which that is looked for
 _MOST_DIGITS: Final = 15  # that a floating-point number holds exactly
 _INDIAN: Final = re.compile(r"\d{1,2}(?:,\d\d)+,\d{3}(?:\.\d+)?")  # lakhs and crores
 _RUPEES: Final = any_case(r"₹|\b(?:rs\b|inr\b|rupees?\b)")
@@ -123,7 +137,14 @@ def read_amount(quoted: Quoted, *, is_money: bool, is_whole: bool = False) -> tu
     scale, quoted = without_scale(in_digits(quoted, is_money=is_money), is_money=is_money)
     is_whole, is_scaled = is_whole and scale == 1, scale != 1
     amount, currency = _read_number(quoted, is_money=is_money, is_whole=is_whole, is_scaled=is_scaled)
+    if is_money and _MAY_BE_CODE.fullmatch(quoted.text) and not _names_currency(quoted):
+        raise NoValueError("may be a code: no currency stands beside it or above it")
     return amount * scale, currency
+
+
+def _names_currency(quoted: Quoted) -> bool:
+    places = (f"{quoted.line_before}_{quoted.line_after}", quoted.whole[:_HEAD])
+    return HAS_CURRENCY.search(quoted.text) is not None or any(map(_OWN_CURRENCY.search, places))
 
 
 def _read_number(quoted: Quoted, *, is_money: bool, is_whole: bool, is_scaled: bool) -> tuple[Decimal, str | None]:

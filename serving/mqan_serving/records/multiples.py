@@ -34,7 +34,7 @@ _IN_WORDS: Final = any_case(
     r"|(?:half )?a(?= (?:hundred|thousand|million|billion|dozen)\b))\b"
 )
 _MORE_WORDS: Final = any_case(r"(?:\wty|hundred|thousand|million|point|half)(?:\s+(?:and|an?))?[\s-]*$")
-_MONEY_WORD: Final = any_case(r"\b(?:dollars?|euros?|pounds?|francs?|cents?|pence|rupees?|yen|kron\w+)\b")
+MONEY_WORD: Final = any_case(r"\b(?:dollars?|euros?|pounds?|francs?|cents?|pence|rupees?|yen|kron\w+)\b")
 
 # What multiplies a number and means the same in all languages that write it so; "billion" is told by its language.
 _SCALES: Final[Mapping[str, int]] = {
@@ -54,7 +54,7 @@ BEHIND_NUMBER: Final = any_case(  # and is known to change it
 _LANGUAGE: Final = re.compile(r"Billion|Trillion|(?:b|tr)illion\s+d['’e]")  # may be the long scale's
 _CENTS: Final = any_case(r"(\d{1,4})(?:\s?(?:cents?|pence)|(?-i:[¢cp]))")
 _BEFORE_CENTS: Final = any_case(r"(?:\d|euros?|dollars?|pounds?|[€$£]|and|[,&+])\s*$")  # of which they are a part
-_HAS_CURRENCY: Final = re.compile(rf"(?<![^\W\d_])(?:{CURRENCY})(?![^\W\d_])|[€$£¥₹]")
+HAS_CURRENCY: Final = re.compile(rf"(?<![^\W\d_])(?:{CURRENCY})(?![^\W\d_])|[€$£¥₹]")
 _POWER: Final = re.compile(
     r"(?<=\d)(?:\s?[x×·*]\s?10(?:\^([-−]?\d{1,2})|([⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,2}))(?![\w.,^])|[eE]([-+]\d{1,2}|(?<=\.\d[eE])\d{1,2})(?!\w))"
 )
@@ -85,7 +85,7 @@ def in_digits(quoted: Quoted, *, is_money: bool) -> Quoted:
     if not (quoted.before.rstrip()[-1:].isdigit() or quoted.after.lstrip()[:1].isdigit()):
         text = _without_marks(text, quoted, is_money=is_money)
     found = [] if any(map(str.isnumeric, text)) else list(_IN_WORDS.finditer(text))
-    if len(found) != 1 or (is_money and not (_HAS_CURRENCY.search(text) or _MONEY_WORD.search(text))):
+    if len(found) != 1 or (is_money and not (HAS_CURRENCY.search(text) or MONEY_WORD.search(text))):
         return replace(quoted, text=text if is_money else _BELOW_ZERO.sub(r"-\1\2", text))
     before, after = text[: found[0].start()], text[found[0].end() :]
     if found[0][0].lower() == "one" and (before.strip() or after.startswith(" of")):  # as in "this one"
@@ -127,7 +127,7 @@ def without_scale(quoted: Quoted, *, is_money: bool) -> tuple[Decimal, Quoted]:
         return Decimal(10) ** _exponent(found[1] or found[2] or found[3]), replace(quoted, text=before + after)
     word = found[1] or found[2]
     scale = _SCALES.get(word.lower())
-    if scale is None and is_money and not found[0].endswith((".", f" {word}")) and _HAS_CURRENCY.search(quoted.text):
+    if scale is None and is_money and not found[0].endswith((".", f" {word}")) and HAS_CURRENCY.search(quoted.text):
         scale = _SCALES_OF_MONEY[word.lower()]
     if scale is None or _LANGUAGE.match(word + after):
         return Decimal(1), quoted
