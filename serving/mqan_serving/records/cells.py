@@ -6,7 +6,7 @@ cells of tables for just that. What is in other cells changes no value.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cached_property
 from itertools import groupby
 from typing import Final
@@ -21,16 +21,16 @@ _NOTHING: Final = frozenset({"", "na", "none", "null", "nil", "tbd", "tbc", "ope
 _LINE: Final = re.compile("^.*$", re.MULTILINE)
 _GAP: Final = "  "  # or more, between columns that stand under each other
 _CELLS: Final = {  # by what separates them; in quotation marks it does not
-    "|": re.compile(r'(?:^|\|)((?:"[^"\n]*"|[^|\n])*+)', re.MULTILINE),
-    ";": re.compile(r'(?:^|;)((?:"[^"\n]*"|[^;\n])*+)', re.MULTILINE),
-    "\t": re.compile(r'(?:^|\t)((?:"[^"\n]*"|[^\t\n])*+)', re.MULTILINE),
-    ",": re.compile(r'(?:^|,)((?:"[^"\n]*"|[^,\n])*+)', re.MULTILINE),
-    _GAP: re.compile(r"(?:^|[^\S\n]{2,})((?:\S|[^\S\n](?=\S))*+)", re.MULTILINE),
+    "|": re.compile(r'(?:^|\|)((?:[^"|\n]++|"(?:[^"\n]*")?)*+)', re.MULTILINE),
+    ";": re.compile(r'(?:^|;)((?:[^";\n]++|"(?:[^"\n]*")?)*+)', re.MULTILINE),
+    "\t": re.compile(r'(?:^|\t)((?:[^"\t\n]++|"(?:[^"\n]*")?)*+)', re.MULTILINE),
+    ",": re.compile(r'(?:^|,)((?:[^",\n]++|"(?:[^"\n]*")?)*+)', re.MULTILINE),
+    _GAP: re.compile(r"(?:^[^\S\n]?(?=\S)|^|[^\S\n]{2,})((?:\S++(?:[^\S\n]\S++)*+)?)", re.MULTILINE),
 }
 _OF_PROSE: Final = ";,"  # too: names of columns between them begin with letters
 _NAME: Final = re.compile(r' ?"?[^\W\d_]')
 
-_Row = tuple[frozenset[str], list[range]]  # its words, and where its cells are in the text
+_Row = tuple[re.Match[str], list[range]]  # its line, and where its cells are in the text
 _Table = tuple[list[frozenset[str]], list[_Row], bool]  # words of its columns' names, rows, if cells are sure
 
 
@@ -39,11 +39,12 @@ class Places:
 
     def __init__(self, context: str) -> None:
         self.context = context
+        self._asked: dict[str, list[range]] = {}
 
     def is_left_empty(self, question: str) -> bool:
         """Return whether there is a place for exactly what a question asks, and all such places are left empty."""
         asked = _words(question)
-        found = [self.context[cell.start : cell.stop] for cell in self._cells_named(asked)]
+        found = [self.context[cell.start : cell.stop] for cell in self.cells_for(question)]
         for line in self._lines:
             for mark in ":=":
                 name, is_there, rest = line[0].partition(mark)
@@ -53,18 +54,20 @@ class Places:
 
     def cells_for(self, question: str) -> list[range]:
         """Return the cells that a question asks for: it names their column, and with all its other words their row."""
-        return list(self._cells_named(_words(question)))
+        if question in self._asked:
+            return self._asked[question]
+        asked, found = _words(question), self._asked.setdefault(question, [])
+        for names, rows, _ in self._tables:
+            columns = [(place, asked - name) for place, name in enumerate(names) if name and name < asked]
+            for line, cells in rows if columns else ():
+                words = _words(line[0])
+                found += [cells[place] for place, rest in columns if rest <= words]
+        return found
 
     def cell_at(self, start: int, end: int) -> range | None:
         """Return the cell of a table that a quotation stands in, if it is all in one."""
         rows = (row for _, rows, is_sure in self._tables if is_sure for _, row in rows)
         return cell_of(start, end, (cell for row in rows if row[0].start <= start <= row[-1].stop for cell in row))
-
-    def _cells_named(self, asked: frozenset[str]) -> Iterator[range]:
-        for names, rows, _ in self._tables:
-            columns = [(place, asked - name) for place, name in enumerate(names) if name and name < asked]
-            for words, cells in rows if columns else ():
-                yield from (cells[place] for place, rest in columns if rest <= words)
 
     @cached_property
     def _lines(self) -> list[re.Match[str]]:
@@ -91,7 +94,7 @@ def _table(separator: str, header: re.Match[str], *lines: re.Match[str]) -> _Tab
     if not names or (separator in _OF_PROSE and not all(map(_NAME.match, names))):
         return None
     rows = [
-        (_words(line[0]), cells)
+        (line, cells)
         for line in lines
         if len(cells := _cells(line, separator)) == len(names)
         and (separator != _GAP or _are_under(columns, cells, header.start() - line.start()))
@@ -103,9 +106,8 @@ def _table(separator: str, header: re.Match[str], *lines: re.Match[str]) -> _Tab
 
 def _are_under(columns: list[range], cells: list[range], shift: int) -> bool:
     follow = all(column.stop <= cell.start + shift for column, cell in zip(columns, cells[1:], strict=False))
-    return follow and all(
-        cell.stop + shift <= column.start for column, cell in zip(columns[2:], cells[1:], strict=False)
-    )
+    precede = all(cell.stop + shift <= column.start for column, cell in zip(columns[2:], cells[1:], strict=False))
+    return follow and precede
 
 
 def _cells(line: re.Match[str], separator: str) -> list[range]:

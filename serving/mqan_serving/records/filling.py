@@ -4,6 +4,7 @@ import asyncio
 import unicodedata
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from pydantic_core import ValidationError, from_json
@@ -27,6 +28,7 @@ EMPTY: Final = "The text has a place for it that is left empty."
 ELSEWHERE: Final = "The quotation stands outside the cell of the table that is named so."
 _MOST_TRIED: Final = 4  # quotations beside the likeliest one, where that is nothing of the field's type
 _LEAST_SHARE: Final = 0.5  # of the refusal's probability, that a quotation of the field's type has to have
+_CHARS_INLINE: Final = 16_384  # whose tables are read in some ms; longer texts would hold up the event loop
 _OF_CALL: Final = frozenset({"schema", "timeout_ms", "model"})
 _CLOSINGS: Final = {"(": ")", "[": "]", "{": "}"}
 _SIGNED: Final = frozenset({Kind.INTEGER, Kind.NUMBER, Kind.MONEY})
@@ -121,8 +123,7 @@ async def fill_records(
     requests: Sequence[RecordRequest], service: Service, answer: Answering, ids: Sequence[str | None] | None = None
 ) -> list[Record | AnsweringError]:
     """Fill a record of each text, in their order, by the same fields; where that is not possible, an error says why."""
-    # Many fields can refer to one enum, which stands there once.
-    num_chars = sum(len(label) for field in requests[0].fields for label in field.options)
+    num_chars = sum(len(label) for field in requests[0].fields for label in field.options)  # of an enum that many share
     calls.check_shared(num_chars, service.limits.max_request_bytes, "schema", "The enums of all fields")
     texts = []
     for request, text_id in zip(requests, ids or [None] * len(requests), strict=True):
@@ -134,7 +135,8 @@ async def fill_records(
     calls.check_texts(texts)
     records: list[Record | AnsweringError] = []
     for request, outcomes in zip(requests, await answer(texts), strict=True):
-        records.append(_record_of(request, outcomes, service.knows))
+        fill = partial(_record_of, request, outcomes, service.knows)
+        records.append(fill() if len(request.context) <= _CHARS_INLINE else await asyncio.to_thread(fill))
         await asyncio.sleep(0)
     return records
 
