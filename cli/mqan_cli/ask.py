@@ -22,7 +22,10 @@ def ask(
     ] = None,
     text: str | None = option("The text itself.", "--text", "-t"),
     file: str | None = option(
-        "File with the text. Without --text, too, standard input is read.", "--file", "-f", metavar="FILE"
+        "File with the text. Without --text and --file it is standard input.",
+        "--file",
+        "-f",
+        metavar="FILE",
     ),
     server: ServerOption = None,
     bundle: BundleOption = None,

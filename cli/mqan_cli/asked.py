@@ -57,7 +57,7 @@ def _parameter(name: str, kind: Any, names: tuple[str, ...], how: dict[str, Any]
     if kind is not bool:
         kind = (list[kind] if repeats else kind) | None
     elif repeats:
-        kind, default, how = int, 0, {**how, "count": True, "show_default": False}
+        kind, default, how = int, 0, {**how, "count": True, "show_default": False, "metavar": ""}
     else:
         default = False
     option = typer.Option(default, *names, **how)

@@ -158,7 +158,7 @@ def get_data(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="NAME", help="Datasets or tasks, such as squad; or all.")
     ] = None,
-    data: Path = option("Folder to put them in; each has a folder there.", default=Path("data")),
+    data: Path = option("Folder to put them in, a folder each.", default=training_verbs.DATASETS, envvar="MQAN_DATA"),
     recipe: Path | None = option("Get all that this recipe trains on.", exists=True),
     *,
     show: bool = option("Only say where each is from.", "--list", default=False),

@@ -7,7 +7,7 @@ from typing import Any, Final
 import typer
 from typer.core import TyperGroup
 
-from mqan_core.errors import BundleError, MqanError
+from mqan_core.errors import BundleError, MqanError, command_to_install
 
 VERBS: Final[Mapping[str, tuple[str, ...]]] = {
     "Serve and ask": ("serve", "ask", "batch", "adapt", "mcp", "settings", "key", "models"),
@@ -18,11 +18,11 @@ SECTION_OF: Final = {name: section for section, names in VERBS.items() for name 
 _PLACES: Final = {name: place for place, name in enumerate(SECTION_OF)}
 ROWS: Final = "Rows of your own"  # a section of options
 _EXTRAS = {
-    "mcp": "pip install 'mqan[mcp]'",
-    "pyarrow": "pip install 'mqan[batch]'",
-    "onnxruntime": "pip install 'mqan[cpu]', or 'mqan[gpu]' for NVIDIA GPUs",
-    "ray": "pip install 'mqan[serve]'",
-    "yaml": "pip install 'mqan[batch]'",
+    "mcp": "mcp",
+    "pyarrow": "batch",
+    "onnxruntime": "cpu",
+    "ray": "serve",
+    "yaml": "batch",
 }
 
 
@@ -59,5 +59,6 @@ class SectionedGroup(TyperGroup):
             extra = _EXTRAS.get((error.name or "").partition(".")[0])
             if extra is None:
                 raise
-            print(f"mqan: {error.name} is not installed; install the extra: {extra}", file=sys.stderr)
+            more = f", or for NVIDIA GPUs {command_to_install('gpu')}" if extra == "cpu" else ""
+            print(f"mqan: {error.name} is not installed: {command_to_install(extra)}{more}", file=sys.stderr)
             ctx.exit(1)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mqan_cli.errors import CommandError
+from mqan_core.errors import command_to_install
 from mqan_data.formats.dataset_file import OWN_DATA
 from mqan_data.mixture import OwnRows
 from mqan_training.checkpoint import is_checkpoint, latest_checkpoint, load_checkpoint
@@ -76,7 +77,7 @@ def run_on_ray(folder: Path, num_workers: int, **given: Any) -> Path:
         from ray.train import RunConfig, ScalingConfig, WorkerGroupError
         from ray.train.torch import TorchConfig, TorchTrainer
     except ImportError as error:
-        raise CommandError("Ray Train is not installed; install the extra: pip install 'mqan[cluster]'") from error
+        raise CommandError(f"Ray Train is not installed: {command_to_install('cluster')}") from error
 
     ray.init(ignore_reinit_error=True)
     has_gpus = any(node["Resources"].get("GPU", 0) for node in ray.nodes())  # type: ignore[no-untyped-call]

@@ -9,10 +9,12 @@ from typer.core import TyperCommand
 from mqan_cli.batch.inputs import Rows
 from mqan_cli.errors import CommandError
 from mqan_cli.sections import ROWS, of_rows, option
+from mqan_core.errors import command_to_install
 
 Precision = Literal["auto", "float32", "int8"]
 Recipe = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Recipe, a YAML file.")]
-Data = Annotated[Path, typer.Option(envvar="MQAN_DATA", help="Folder of the datasets; each task has a folder there.")]
+Data = Annotated[Path, typer.Option(envvar="MQAN_DATA", help="Folder of the datasets, a folder each.")]
+DATASETS: Final = Path("datasets")
 _SETTINGS: Final = option("Setting to change, for example decoder_rate=1e-3.", "--set", metavar="KEY=VALUE")
 
 _FILE: Final = {"exists": True, "dir_okay": False}
@@ -41,15 +43,14 @@ class ResearchCommand(TyperCommand):
             if error.name is None or error.name.startswith(_OF_OTHERS):
                 raise
             extra = "embed" if error.name in _OF_EMBED else "training"
-            message = f"{error.name} is not installed; install the extra: pip install 'mqan[{extra}]'"
-            raise CommandError(message) from None
+            raise CommandError(f"{error.name} is not installed: {command_to_install(extra)}") from None
         except ValueError as error:
             raise CommandError(str(error)) from error
 
 
 def embed(
     recipe: Recipe,
-    data: Data = Path("data"),
+    data: Data = DATASETS,
     num_words: int = option("Maximum number of words, most frequent first.", default=30_000, min=1),
     width: int = option("Width of distilled vectors.", default=300, min=1),
     glove: Path | None = option("GloVe text file to read instead of distilling."),
@@ -69,12 +70,10 @@ def train(
     recipe: Annotated[
         Path | None, typer.Argument(exists=True, dir_okay=False, help="Recipe, a YAML file; --rows has one.")
     ] = None,
-    data: Data = Path("data"),
+    data: Data = DATASETS,
     output: Path | None = option("Folder of the run; runs/NAME if not given."),
     resume: bool = option("Continue an interrupted run in that folder.", "--resume", default=False),
-    start: Path | None = option(
-        "Checkpoint, or pretrained reader's bundle, to start from; default: the packaged.", "--from"
-    ),
+    start: Path | None = option("Checkpoint or bundle with a pretrained encoder; default: the packaged one.", "--from"),
     ray_workers: int | None = option("Workers on Ray; needs the extra `cluster`.", min=1),
     skip_missing: bool = option("Leave out the sources whose files are not there.", "--skip-missing", default=False),
     overrides: list[str] | None = _SETTINGS,
@@ -141,7 +140,7 @@ def datasets_of(names: list[str], recipe: Path | None) -> list[str]:
 def export(
     checkpoint: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="Folder of the checkpoint.")],
     bundle: Annotated[Path, typer.Argument(help="Folder of the bundle to write.")],
-    data: Data = Path("data"),
+    data: Data = DATASETS,
     name: str | None = option("Name of the model; the recipe's if not given."),
     version: str = option("Version of the model.", default="1"),
     model_card: Path | None = option("Model card: data, licences, scores.", **_FILE),
@@ -179,7 +178,7 @@ def evaluate(
     bundle: Path | None = option("Folder of a bundle; the default one if not given.", **_FOLDER),
     checkpoint: Path | None = option("Folder of a checkpoint.", **_FOLDER),
     cases: Path | None = option("Your own questions with right answers, as JSON lines.", **_FILE),
-    data: Data = Path("data"),
+    data: Data = DATASETS,
     tasks: list[str] | None = option(
         "Tasks, or all whose files are there; by default the model's own.", metavar="NAME,..."
     ),

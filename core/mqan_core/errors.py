@@ -1,4 +1,8 @@
-"""Errors raised by the core."""
+"""Errors raised by the core, and what to do about a package that is missing."""
+
+import re
+import shlex
+import sys
 
 _MAX_LINE = 600  # characters
 
@@ -35,3 +39,16 @@ class FormError(MqanError, ValueError):
 
 class EngineFailedError(MqanError):
     """An engine has failed for good: nothing it computes from now on can be trusted; its process is to be replaced."""
+
+
+def command_to_install(extra: str) -> str:
+    """Return the command that installs the packages of an extra here: beside a clone as beside a wheel."""
+    from importlib.metadata import PackageNotFoundError, requires
+
+    try:
+        needed = [line.partition(";") for line in requires("mqan") or ()]
+    except PackageNotFoundError:  # the code was copied, not installed
+        return f"the extra {extra} of pyproject.toml"
+    of_extra = re.compile(rf"extra == ['\"]{extra}['\"]")
+    packages = [name.strip() for name, _, marker in needed if of_extra.search(marker)]
+    return shlex.join([sys.executable, "-m", "pip", "install", *packages])

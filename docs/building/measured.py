@@ -77,6 +77,7 @@ def values_of(repository: Path) -> dict[str, str]:
     }
     return {
         **scores,
+        "decascore": _digits(sum(float(row["score"]) for row in card["decaNLP by its own metrics"])),
         "version": manifest["version"],
         "datasets": str(len({dataset_of(name) for name in sources if not is_made(name)})),
         "users": _digits(users["share"], 0),

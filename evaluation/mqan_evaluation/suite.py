@@ -216,7 +216,8 @@ def scores_of(sections: Sequence[Section]) -> dict[str, dict[str, float]]:
 
 def card_of(manifest: Manifest, measured: Measured, answers: Sequence[Mapping[str, Any]], command: str) -> str:
     training, seconds = manifest.training, float(manifest.training.get("seconds", 0))
-    limit = f", at most {measured.limit} examples a set (WOZ: whole dialogues)" if measured.limit else _WHOLE
+    sets = "examples a set (everyday: ten times as many; WOZ: whole dialogues)"
+    limit = f", at most {measured.limit} {sets}" if measured.limit else _WHOLE
     template = resources.files("mqan_evaluation").joinpath("templates/card.md").read_text(encoding="utf-8")
     return template.format(
         name=manifest.name,

@@ -114,8 +114,8 @@ def open_session(
     give_back_memory()  # a graph is opened with several copies of it
     if provider == "cuda" and session.get_providers()[0] != CUDA:
         raise RuntimeError(
-            "provider cuda was asked for, but onnxruntime fell back to the CPU: install mqan[gpu], CUDA 13 and "
-            "cuDNN 9, or set provider to cpu"
+            "provider cuda was asked for, but onnxruntime fell back to the CPU: install onnxruntime-gpu in "
+            "its place, CUDA 13 and cuDNN 9, or set provider to cpu"
         )
     for kind, nodes, expected in (("in", session.get_inputs(), inputs), ("out", session.get_outputs(), outputs)):
         found = [node.name for node in nodes]

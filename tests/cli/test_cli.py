@@ -360,7 +360,8 @@ def test_what_is_missing_is_named_with_its_extra(
     result = runner.invoke(app, ["ask", "--file", context_file, "--bundle", str(tiny_bundle), "Where?"])
     assert (result.exit_code, result.stdout) == (1, "")
     assert "onnxruntime is not installed" in result.stderr
-    assert "pip install 'mqan[cpu]'" in result.stderr
+    assert f"{sys.executable} -m pip install 'onnxruntime>=" in result.stderr
+    assert " -m pip install 'onnx" in result.stderr.partition("for NVIDIA GPUs")[2]
 
 
 def without_ray(_: str) -> str:
@@ -370,7 +371,7 @@ def without_ray(_: str) -> str:
 @pytest.mark.parametrize(
     ("version", "message"),
     [
-        (without_ray, "Ray is not installed: pip install 'mqan[serve]'"),
+        (without_ray, f"Ray is not installed: {sys.executable} -m pip install 'ray[serve]"),
         (lambda _: "2.61.0", "Ray 2.61.0 is installed, but this server uses private parts of Ray 2.60"),
     ],
     ids=["missing", "another"],
@@ -469,4 +470,4 @@ def test_training_on_ray_says_which_extra_it_needs(tmp_path: Path, monkeypatch: 
     monkeypatch.setitem(sys.modules, "ray.train", None)
     result = runner.invoke(app, ["train", str(recipe), "--output", str(tmp_path / "run"), "--ray-workers", "2"])
     assert result.exit_code == 1
-    assert "pip install 'mqan[cluster]'" in result.stderr
+    assert f"{sys.executable} -m pip install 'ray[train]" in result.stderr

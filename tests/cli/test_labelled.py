@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mqan_cli.batch.inputs import Row, Rows
+from mqan_cli.labelled.report import show_scores
 from mqan_cli.labelled.rows import Judged, Task, read_own_rows, read_task
 from mqan_cli.labelled.scores import interval, scores_of
 from mqan_cli.main import app
@@ -106,7 +107,8 @@ def test_verdicts_and_free_answers_are_read(table: Path) -> None:
         (["--answer", "order"], "say what is asked about each row"),
         (["--answer", "order", "--adapter", "desks"], "name their column with --label"),
         (["--label", "teams"], "there is no column teams; there are mail, team,"),
-        (["--yes-no", "team", "-q", "Is it?"], "'IT' in its column is neither yes nor no"),
+        (["--yes-no", "team", "-q", "Is it?"], "'billing' in row 1 is neither yes nor no"),
+        (["--label", "team", "--scale", "billing, low"], "'IT' in row 2 is none of them"),
         (["--label", "team", "--limit", "3"], "it does not go with ROWS"),
         (["--label", "only"], "its column has 1 labels; 2 to 255 can be asked for"),
     ],
@@ -115,6 +117,13 @@ def test_what_cannot_be_asked_is_refused(table: Path, arguments: list[str], mess
     result = CliRunner().invoke(app, ["evaluate", str(table), "--text", "mail", *arguments])
     assert result.exit_code != 0
     assert message in " ".join(result.output.replace("│", " ").split())
+
+
+def test_a_column_of_numbers_teaches_no_labels(tmp_path: Path) -> None:
+    (tmp_path / "mails.csv").write_text("text,id\n" + "".join(f"Mail {number}.,{number}\n" for number in range(8)))
+    result = CliRunner().invoke(app, ["adapt", str(tmp_path / "mails.csv"), "--label", "id", "--name", "ids"])
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == "mqan: the 8 labels of the column id have one row each: name another --label\n"
 
 
 @pytest.mark.parametrize(
@@ -217,6 +226,22 @@ def test_the_numbers_are_those_of_the_answers() -> None:
         (1, 1),
         (2, 0.5),
     ]
+
+
+def test_the_report_says_that_refusals_count_and_where_the_rest_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [judged("a", "b", 0.9)] * 7 + [judged("", "", 0.5)]
+    scores = scores_of(rows, {}, Task("x", {"question": "Which?"}, ("a", "b"), True), 0.95)
+    show_scores(scores, tmp_path / "page.html", None)
+    first, *lines = capsys.readouterr().out.splitlines()
+    assert first.startswith("12.5 % of 8 rows are right (refusals count; 2.2 % to 47.1 % with 95 % confidence)")
+    assert f"Wrong: 7, the surest 5 ({tmp_path}/page.html has all)" in lines
+    assert (tmp_path / "page.html").read_text().count("<article") == 7
+    show_scores(scores_of(rows[:7], {}, Task("x", {"question": "Which?"}, ("a", "b"), True), 0.95), None, None)
+    first, *lines = capsys.readouterr().out.splitlines()
+    assert first.startswith("0.0 % of 7 rows are answered rightly (")
+    assert "Wrong: 7, the surest 5 (--html FILE has all)" in lines
 
 
 def test_the_least_probability_that_is_enough() -> None:

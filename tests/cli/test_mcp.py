@@ -4,12 +4,14 @@ import asyncio
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,6 +20,7 @@ import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import TextContent
+from packaging.requirements import Requirement
 from typer.testing import CliRunner
 
 import mqan_core
@@ -309,9 +312,12 @@ def test_without_the_extra_it_says_what_to_install() -> None:
     program = "import sys; sys.modules['mcp'] = None; from mqan_cli.main import app; app()"
     result = subprocess.run([sys.executable, "-c", program, "mcp"], capture_output=True, text=True, timeout=60)
     assert (result.returncode, result.stdout) == (1, "")
-    assert result.stderr.splitlines() == [
-        "mqan: mcp.server is not installed; install the extra: pip install 'mqan[mcp]'"
-    ]
+    [said] = result.stderr.splitlines()
+    _, told, command = said.split(": ")
+    assert told == "mcp.server is not installed"
+    python, *arguments, needed = shlex.split(command)
+    assert (python, arguments) == (sys.executable, ["-m", "pip", "install"])
+    assert Requirement(needed).specifier.contains(version("mcp"))
 
 
 @pytest.mark.parametrize(

@@ -133,12 +133,6 @@ def test_a_run_from_a_checkpoint_differs_from_a_random_one_in_its_start_only(
     assert len(losses) == NUM_STEPS
     assert all(0 < loss < 100 for loss in losses)
 
-    picture = tmp_path / "curves.svg"
-    drawn = run("curves", tmp_path / "pretrained", f"random={tmp_path / 'scratch'}", "--output", picture)
-    assert drawn.exit_code == 0, drawn.output
-    for text in ("jsonl:animals, 4 validation examples", "pretrained", "random"):
-        assert f">{text}</text>" in picture.read_text()
-
 
 @pytest.mark.parametrize(
     ("setting", "message"),

@@ -92,16 +92,20 @@ def batch(
         return on_ray(rows, num_done, folder, plan, workers or num_cores())
 
     heading = {"questions": plan.questions, "schema": plan.schema, "text": rows.template}
-    with closing(Journal(journal_path, heading | _hashes(url, folder, plan))) as journal:
+    model, hashes = _find_model(url, folder, plan)
+    with closing(Journal(journal_path, heading | hashes)) as journal:
         answer_all(rows, journal, answer)
         write_table(output, journal, plan)
         if html is not None:
-            write_page(html, journal, plan)
+            write_page(html, journal, plan, model)
         journal_path.unlink()
 
 
-def _hashes(url: str | None, folder: Path, plan: Plan) -> dict[str, Any]:
-    """Return the hashes of model and adapters, which tell them anywhere; refuse questions that adapters do not read."""
+def _find_model(url: str | None, folder: Path, plan: Plan) -> tuple[str, dict[str, Any]]:
+    """Return the model's name and version, and the hashes that tell model and adapters from others.
+
+    Questions that adapters do not read are refused.
+    """
     from mqan_core.bundle import read_manifest
 
     names = set(plan.adapters.values())
@@ -109,12 +113,13 @@ def _hashes(url: str | None, folder: Path, plan: Plan) -> dict[str, Any]:
         if url is None:
             manifest, model = read_manifest(folder)
             adapters = open_adapters(manifest, model)
+            title = f"{manifest.name} {manifest.version}"
             named = {name: adapters.named(name) for name in names}
             found = {name: (one.version.sha256, one.head.question) for name, one in named.items()}
         else:
             with open_client(Client, url) as client:
                 told = client.get_model()
-            model = told.sha256
+            title, model = f"{told.name} {told.version}", told.sha256
             found = {one.name: (one.sha256, one.question) for one in told.adapters if one.name in names}
     except ClientError as error:
         raise CommandError(explain(error, url or "")) from None
@@ -126,4 +131,4 @@ def _hashes(url: str | None, folder: Path, plan: Plan) -> dict[str, Any]:
             message = f"the adapter {name} has a question of its own: ask {own!r}, or leave the question out"
             raise typer.BadParameter(message, param_hint=question)
     hashes = {name: sha256 for name, (sha256, _) in found.items()}
-    return {"model": model, **({"adapters": hashes} if hashes else {})}
+    return title, {"model": model, **({"adapters": hashes} if hashes else {})}

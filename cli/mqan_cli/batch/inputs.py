@@ -88,8 +88,8 @@ class Rows:
                     yield from (Row({_TEXT: line.rstrip("\r\n")}) for line in lines if line.strip())
 
     def _wrong_columns(self, row: Row) -> str | None:
-        if both := sorted(self._taken & row.values.keys()):
-            return f"the column {both[0]} is one of the output, too: rename it or the question (NAME=QUESTION)"
+        if both := ", ".join(name for name in row.values if name in self._taken):
+            return f"the output has {both}, too: rename these columns, or the questions (NAME=QUESTION) or fields"
         missing = [name for name in _PLACES.findall(self.template) if name not in row.values]
         if missing and not row.text:
             return f"there is no column {missing[0]}; there are {', '.join(row.values)}: give --text"

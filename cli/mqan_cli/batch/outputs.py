@@ -85,13 +85,13 @@ def _typed(value: Any, is_text: bool) -> Any:
     return (value if isinstance(value, str) else json.dumps(value)).encode("utf-8", "replace").decode()
 
 
-def write_page(path: Path, entries: Iterable[Entry], plan: Plan) -> None:
+def write_page(path: Path, entries: Iterable[Entry], plan: Plan, model: str) -> None:
     from mqan_serving.pages import template_of
 
     colours = dict(zip(plan.names, cycle(range(len(COLOURS))), strict=False))
     rows = ({**entry, "text": _marked(entry, colours)} for entry in entries)
-    given = {"title": path.stem, "colours": COLOURS, "of": colours, "shown": _shown}
-    page = template_of("mqan_cli", "batch.html").stream(given, rows=rows)
+    given = {"title": path.stem, "model": model, "colours": COLOURS, "of": colours, "asked": plan.wordings}
+    page = template_of("mqan_cli", "batch.html").stream(given, rows=rows, shown=_shown)
     with path.open("w", encoding="utf-8", errors="backslashreplace") as file:
         file.writelines(page)
 

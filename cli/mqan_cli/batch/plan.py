@@ -1,5 +1,6 @@
 """What ``mqan batch`` asks about each row: questions and fields of a record, each with columns of its own."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,15 @@ class Plan:
         return {name: choices["adapter"] for name, choices in of_questions if isinstance(choices, dict)}
 
     @property
+    def wordings(self) -> dict[str, str]:
+        """What is asked, by name; where an adapter has a question of its own, the adapter."""
+        from mqan_serving.records.schema import read_schema as read_fields
+
+        told = {name: asked["question"] or self.adapters.get(name, "") for name, asked in self.questions.items()}
+        fields = [] if self.schema is None else read_fields(self.schema)
+        return told | {field.name: field.question for field in fields}
+
+    @property
     def columns(self) -> list[str]:
         return [*(column for name in self.names for column in self.columns_of(name).values()), ERROR]
 
@@ -55,8 +65,8 @@ def read_plan(given: Sequence[tuple[str, Any]], schema: str | None, file: Path |
     plan = Plan(questions, whole, tuple(names))
     if not names and whole is None:
         _refuse("give at least one question: --question, --adapter, --schema or --ask", "--question")
-    if twice := [column for column in plan.columns if plan.columns.count(column) > 1]:
-        _refuse(f"two questions or fields have a column {twice[0]}: rename one", "--question")
+    if twice := [column for column, count in Counter(plan.columns).items() if count > 1]:
+        _refuse(f"two questions or fields have the columns {', '.join(twice)}: rename one", "--question")
     check_plan(plan)
     return plan
 

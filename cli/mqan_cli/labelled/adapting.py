@@ -1,6 +1,7 @@
 """``mqan adapt ROWS``: an adapter of rows that say what is right, and what cross-validation says of it."""
 
 import time
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -49,6 +50,9 @@ def adapt(
     given = [(row.text, gold) for row in rows if row.error is None and (gold := task.gold(row)) is not None]
     if len(given) < LEAST_ROWS or len({gold for _, gold in given}) < 2:
         raise CommandError(f"{len(given)} rows have a text and a label: give at least {LEAST_ROWS}, of two labels")
+    num_rows = Counter(one for _, gold in given for one in set(gold))
+    if max(num_rows.values()) == 1:
+        raise CommandError(f"the {len(num_rows)} labels of the column {label} have one row each: name another --label")
     begun = time.monotonic()
     engine = Engine.open(find_folder(bundle), provider="cpu")
     options = Question(context="-", **task.asked).options

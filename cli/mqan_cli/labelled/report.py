@@ -16,7 +16,7 @@ _AROUND: Final = 60  # characters of the text beside what was shown as evidence
 
 def show_scores(scores: dict[str, Any], html: Path | None, to: Path | None) -> None:
     """Print the scores of rows; write them as a page and as JSON, too, where a file is given."""
-    print("\n".join(_lines(scores)))
+    print("\n".join(_lines(scores, html)))
     if html is not None:
         write_text(html, _page(scores))
     if to is not None:
@@ -26,9 +26,10 @@ def show_scores(scores: dict[str, Any], html: Path | None, to: Path | None) -> N
 def _sentences(scores: dict[str, Any]) -> tuple[str, str]:
     low, high = scores["interval"]
     left = "".join(f"; {count} left out: {reason}" for reason, count in scores["left_out"].items())
+    are_right = "right (refusals count; " if scores["refusals"] else "answered rightly ("
     right = (
-        f"{share(scores['accuracy'])} of {scores['rows']} rows are answered rightly "
-        f"({share(low)} to {share(high)} with 95 % confidence), F1 {share(scores['f1'])}{left}"
+        f"{share(scores['accuracy'])} of {scores['rows']} rows are {are_right}"
+        f"{share(low)} to {share(high)} with 95 % confidence), F1 {share(scores['f1'])}{left}"
     )
     found, wanted = scores["threshold"], share(scores["wanted"])
     if found is None:
@@ -57,7 +58,7 @@ def _tables(scores: dict[str, Any]) -> Iterator[tuple[str, list[list[str]]]]:
     yield "What a least probability leaves", [[LEAST, "answered", "right of them"], *curve]
 
 
-def _lines(scores: dict[str, Any]) -> Iterator[str]:
+def _lines(scores: dict[str, Any], html: Path | None) -> Iterator[str]:
     first, last = _sentences(scores)
     yield first
     for heading, rows in _tables(scores):
@@ -65,7 +66,8 @@ def _lines(scores: dict[str, Any]) -> Iterator[str]:
         yield from aligned(rows)
     yield f"\n{last}"
     if scores["wrong"]:
-        shown = "the surest first" if len(scores["wrong"]) <= _WRONG else f"the surest {_WRONG} (--html FILE has all)"
+        is_all = len(scores["wrong"]) <= _WRONG
+        shown = "the surest first" if is_all else f"the surest {_WRONG} ({html or '--html FILE'} has all)"
         yield f"\nWrong: {len(scores['wrong'])}, {shown}"
     for one in scores["wrong"][:_WRONG]:
         yield f"\n  row {one['number']}: {_told(one['said'])} ({one['probability']:.2f}), not {_told(one['gold'])}"

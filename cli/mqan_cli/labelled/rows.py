@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -94,13 +94,12 @@ def read_task(
         return Task(column, asked, (), none)
     found = {one for cell in cells for one in _labels(cell)}
     if yes_no is not None:
-        if wrong := {one for one in found if one.casefold() not in _VERDICTS}:
-            raise typer.BadParameter(f"{min(wrong)!r} in its column is neither yes nor no", param_hint="--yes-no")
+        wrong = {one for one in found if one.casefold() not in _VERDICTS}
+        _refuse_labels(wrong, rows, column, "neither yes nor no", "--yes-no")
         return Task(column, asked | {"yes_no": True}, ("yes", "no"), none)
     if scale is not None:
         levels = fields_of(scale=scale)["scale"]
-        if wrong := found - set(levels):
-            raise typer.BadParameter(f"{min(wrong)!r} in its column is none of them", param_hint="--scale")
+        _refuse_labels(found - set(levels), rows, column, "none of them", "--scale")
         return Task(column, asked | (_by(adapter) or {"scale": levels}), tuple(levels), none)
     described = read_choices(labels or "")
     choices = {one if isinstance(one, str) else one["label"]: one for one in described}
@@ -113,6 +112,12 @@ def read_task(
     if is_multiple or none:
         by_labels["multiple" if is_multiple else "none"] = True
     return Task(column, asked | (_by(adapter) or by_labels), tuple(choices), none, is_multiple)
+
+
+def _refuse_labels(wrong: Set[str], rows: Sequence[Row], column: str, told: str, option: str) -> None:
+    for number, row in enumerate(rows if wrong else (), 1):
+        if row.error is None and (here := wrong & set(_labels(row.values.get(column)))):
+            raise typer.BadParameter(f"{min(here)!r} in row {number} is {told}", param_hint=option)
 
 
 def _by(adapter: str | None) -> Document:

@@ -23,6 +23,7 @@ def scores_of(judged: Sequence[Judged], left_out: Mapping[str, int], task: Task,
     return {
         "question": task.asked["question"],
         "rows": len(judged),
+        "refusals": sum(not one.gold for one in judged),
         "left_out": dict(left_out),
         "accuracy": float(right.mean()),
         "interval": interval(int(right.sum()), len(right)),

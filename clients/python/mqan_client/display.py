@@ -6,6 +6,7 @@ One table has the marks of notebooks, terminals, HTML files and the web page.
 import json
 from collections.abc import Iterable, Iterator
 from html import escape
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -47,15 +48,23 @@ def placed(text: str, words: Iterable[tuple[str, str]]) -> Iterator[tuple[int, i
 
 
 def marked(text: str, marks: Iterable[tuple[int, int, str]]) -> str:
-    """Return a text as HTML with elements around ranges of code points; of ranges that overlap the first is kept."""
-    parts, at = [], 0
-    for start, end, opening in sorted(marks):
-        if start < at:
-            continue
-        closing = f"</{opening[1:].split()[0].rstrip('>')}>"
-        parts += [escape(text[at:start]), opening, escape(text[start:end]), closing]
-        at = end
-    return "".join([*parts, escape(text[at:])])
+    """Return a text as HTML with elements around ranges of code points.
+
+    Where ranges overlap, a piece of the text is in the elements of all of them, the shortest range's inside.
+    """
+    waiting = sorted(marks, key=lambda mark: -mark[0])
+    cuts = sorted({0, len(text), *(place for start, end, _ in waiting for place in (start, end))})
+    parts: list[str] = []
+    here: list[tuple[int, int, str]] = []
+    for at, until in pairwise(cuts):
+        while waiting and waiting[-1][0] == at:
+            here.append(waiting.pop())
+        here = [mark for mark in here if mark[1] > at]
+        piece = escape(text[at:until])
+        for opening in dict.fromkeys(opening for *_, opening in sorted(here, key=lambda mark: mark[1] - mark[0])):
+            piece = f"{opening}{piece}</{opening[1:].split()[0].rstrip('>')}>"
+        parts.append(piece)
+    return "".join(parts)
 
 
 if TYPE_CHECKING:

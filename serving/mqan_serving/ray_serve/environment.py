@@ -14,6 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final, NewType
 
+from mqan_core.errors import command_to_install
 from mqan_serving.checks import bind, check_keys
 from mqan_serving.contract.errors import SettingsError
 from mqan_serving.observability.logs import log
@@ -55,7 +56,7 @@ def _check_ray() -> None:
     try:
         found = version("ray")
     except PackageNotFoundError:
-        raise SettingsError(f"Ray is not installed: pip install 'mqan[serve]', {without}") from None
+        raise SettingsError(f"Ray is not installed: {command_to_install('serve')}, {without}") from None
     if found.split(".")[:2] != TESTED.split("."):
         raise SettingsError(
             f"Ray {found} is installed, but this server uses private parts of Ray {TESTED}: "

@@ -16,7 +16,7 @@ def rows_of(path: Path | str, template: str | None = None, content: str | bytes 
     """Return the rows of a file, which is written first where it has a content."""
     if content is not None:
         Path(path).write_bytes(content if isinstance(content, bytes) else content.encode())
-    rows = Rows([str(path)], template, ["answer", "error"])
+    rows = Rows([str(path)], template, ["answer", "end", "error"])
     found = list(rows)
     assert rows.count() == len(found)
     assert list(rows) == found, "each iteration reads anew"
@@ -41,7 +41,7 @@ def test_lines_of_json(tmp_path: Path) -> None:
         ("", "line 3 is no object of JSON"),
         ("", "there is no column text; there are n: give --text"),
         ('["x"]', None),
-        ("", "the column answer is one of the output, too: rename it or the question (NAME=QUESTION)"),
+        ("", "the output has answer, too: rename these columns, or the questions (NAME=QUESTION) or fields"),
         ("", "line 7 is no object of JSON"),
     ]
     assert rows[0].values == {"text": "a\u2028b", "n": 1}
@@ -97,7 +97,7 @@ def test_a_row_that_is_not_utf8_keeps_its_bytes_and_stops_nothing(tmp_path: Path
     ("content", "message"),
     [
         ("mail\na\n", "rows.csv: there is no column text; there are mail: give --text"),
-        ("text,answer\na,b\n", "the column answer is one of the output"),
+        ("text,answer,end\na,b,c\n", "the output has answer, end, too"),
         ("text,text\na,b\n", "two columns have the name 'text'"),
     ],
 )

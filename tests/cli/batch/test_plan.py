@@ -79,7 +79,7 @@ def test_a_schema_is_a_file_or_a_class(tmp_path: Path, monkeypatch: pytest.Monke
         ([], None, None, "at least one question"),
         ([("yes_no", True)], None, None, "no question"),
         ([TEAM, TEAM], None, None, "two questions have the name team"),
-        ([TEAM, ("question", "team_start=When?")], None, None, "a column team_start"),
+        ([TEAM, ("question", "team_start=When?")], None, None, "the columns team_start"),
         ([TEAM, ("choices", "a, a")], None, None, "'a' twice"),
         ([TEAM, ("choices", "a, b"), ("yes_no", True)], None, None, "ask for different answers"),
         ([], "nowhere.json", None, "cannot read nowhere.json"),

