@@ -1,6 +1,5 @@
 """Errors raised by the core, and what to do about a package that is missing."""
 
-import re
 import shlex
 import sys
 
@@ -49,6 +48,5 @@ def command_to_install(extra: str) -> str:
         needed = [line.partition(";") for line in requires("mqan") or ()]
     except PackageNotFoundError:  # the code was copied, not installed
         return f"the extra {extra} of pyproject.toml"
-    of_extra = re.compile(rf"extra == ['\"]{extra}['\"]")
-    packages = [name.strip() for name, _, marker in needed if of_extra.search(marker)]
+    packages = [name.strip() for name, _, marker in needed if f'extra == "{extra}"' in marker.replace("'", '"')]
     return shlex.join([sys.executable, "-m", "pip", "install", *packages])

@@ -328,10 +328,9 @@ export async function busyAndCancelled(open) {
 export async function longTexts(open) {
   const page = await open();
   await ask(page, `${"Rain fell on the hills, and later on the sea.\n".repeat(20)}${TEXT}`);
-  assert.ok((await page.locator("#text").evaluate((node) => node.scrollTop)) > 0);
   await page.waitForFunction(() => {
     const [outer, inner] = ["#text", "#text mark"].map((name) => document.querySelector(name).getBoundingClientRect());
-    return outer.top <= inner.top && inner.bottom <= outer.bottom;
+    return document.getElementById("text").scrollTop > 0 && outer.top <= inner.top && inner.bottom <= outer.bottom;
   });
   await page.locator("#text").evaluate((node) => (node.scrollTop = 0));
   await page.locator("#answers .token.context").first().click();

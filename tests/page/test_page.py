@@ -21,13 +21,13 @@ from mqan_core.bundle import read_manifest
 from mqan_serving.pages import load_playground
 from tests.serving.test_adapters import write
 
-_HERE = Path(__file__)
-_ASKED_BELOW = re.findall(r'browse\("(\w+)"', _HERE.read_text())
+_HERE = Path(__file__).parent
+_ASKED_ELSEWHERE = {name for test in _HERE.glob("*.py") for name in re.findall(r'browse\("(\w+)"', test.read_text())}
 _SCENARIOS = [
     name
-    for script in sorted(_HERE.parent.glob("*.mjs"))
+    for script in sorted(_HERE.glob("*.mjs"))
     for name in re.findall(r"^export async function (\w+)\(open\)", script.read_text(), re.MULTILINE)
-    if name not in _ASKED_BELOW
+    if name not in _ASKED_ELSEWHERE
 ]
 _ATTACK = """<img src=x onerror="window.broken=1"></script><script>window.broken=1</script><mark>"'&lt;"""
 

@@ -209,6 +209,8 @@ def test_sources_that_take_turns_have_batches_of_their_own(encoder: Path, tmp_pa
     run(recipe_of(encoder, **changes, steps=8), tmp_path / "cut")
     run(recipe, tmp_path / "cut", resume=True)
     assert losses_of(tmp_path / "cut") == losses_of(tmp_path / "whole")
+    with pytest.raises(ValueError, match="is at step 12, and the recipe ends at 8"):
+        run(recipe_of(encoder, **changes, steps=8), tmp_path / "cut", resume=True)
 
 
 def test_shares_are_weights_times_roots_of_sizes() -> None:

@@ -97,7 +97,12 @@ class Run:
             self.tasks_before = tuple(checkpoint.training.get("tasks_before", ()))
             self.step, self.seconds = checkpoint.step, checkpoint.training["seconds"]
             self.pool, self.index = checkpoint.drawn["pool"], checkpoint.drawn["index"]
+            if self.step > recipe.steps:
+                ends = f"the recipe ends at {recipe.steps}: give the run's --set again"
+                raise ValueError(f"{folder} is at step {self.step}, and {ends}")
             console.print(f"resuming at step {self.step} of {recipe.steps}")
+        elif resume and folder.exists():
+            console.print(f"no checkpoint in {folder}: starting anew")
 
     def _chosen_tokens(self, kept: KeptPools | None) -> tuple[str, ...]:
         recipe, reader = self.recipe, self.reader
