@@ -202,6 +202,9 @@ def _take_steps(run: Run, log: RunLog | None) -> None:
                 processes.wait()
             pause = time.perf_counter() - paused
             before, begun = before + pause, begun + pause
+    except KeyboardInterrupt:
+        console.print(f"stopped at step {run.step}; from its last checkpoint, if there is one, --resume goes on")
+        raise
     finally:
         if batches is not None:
             batches.close()

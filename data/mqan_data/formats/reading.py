@@ -125,7 +125,8 @@ def _fitting(where: str) -> Iterator[None]:
     try:
         yield
     except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
-        raise DatasetError(f"{where}: a row does not fit ({error!r}).") from error
+        why = str(error) if isinstance(error, ValueError) else repr(error)
+        raise DatasetError(f"{where}: a row does not fit ({why}).") from error
 
 
 def _columns(forms: Iterable[parts.Form]) -> list[str]:
