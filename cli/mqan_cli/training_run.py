@@ -16,7 +16,6 @@ from mqan_training.checkpoint import is_checkpoint, latest_checkpoint, load_chec
 from mqan_training.distributed import WAIT_S
 from mqan_training.loop import train
 from mqan_training.recipe import Recipe, load_recipe
-from mqan_training.runlog import console
 from mqan_training.start import Start, start_from_checkpoint
 from mqan_training.tasks import kept_pools, sources_of, validation_of
 
@@ -26,7 +25,6 @@ _ROWS_OF_RECIPE: Final = 1000  # more rows take more steps
 def run_recipe(
     recipe: Recipe, data: Path, folder: Path, *, resume: bool, start: Path | None, own: OwnRows | None = None
 ) -> Path:
-    console.print(f"{recipe.name}: {recipe.steps} steps; reading the data")
     begin = None if start is None else read_start(start)
     kept = kept_pools(recipe, data, begin.tokens if begin else ()) if own is None else None
     sources, validation = sources_of(recipe, data, own), validation_of(recipe, data)
