@@ -24,7 +24,7 @@ from mqan_evaluation.report import write_report
 from mqan_evaluation.sections import Measuring, Section, shown
 from mqan_evaluation.suite import CALIBRATION, Measured, chosen_names, record_suite, run_suite, write_suite
 from mqan_runtime.session import Precision
-from mqan_training.checkpoint import load_checkpoint
+from mqan_training.model.network import Network
 
 
 def evaluate_model(
@@ -54,12 +54,13 @@ def evaluate_model(
     model = checkpoint or find_folder(bundle)
     if record and not os.access(model, os.W_OK):
         raise CommandError(f"cannot write into {model}: permission denied; --record needs a bundle that it may change")
-    is_papers = _is_papers(model, is_checkpoint=checkpoint is not None)
+    opened = None if checkpoint is None else TorchAnswerer.open(checkpoint)
+    is_papers = _is_papers(model, opened=opened)
     if is_papers and (record or cases is not None):
         option = "--record" if record else "--cases"
         raise ValueError(f"{option} is for a model with a pretrained reader, and {model} has the paper's")
     chosen = {} if is_papers else chosen_names(names, has_cases=cases is not None)  # an error comes before the work
-    answerer: Answerer = TorchAnswerer.open(model) if checkpoint else EngineAnswerer.open(model, precision=precision)
+    answerer: Answerer = opened or EngineAnswerer.open(model, precision=precision)
     if output is not None:
         make_folder(output)
     tasks = choose_tasks(names, answerer.sources, data, limit) if is_papers else None
@@ -106,8 +107,8 @@ def _measure(
     return Measured(answerer.title, answerer.where, measuring.limit, measuring.seed, sections)
 
 
-def _is_papers(model: Path, *, is_checkpoint: bool) -> bool:
-    return (load_checkpoint(model).recipe.reader.kind if is_checkpoint else read_manifest(model)[0].reader) == "words"
+def _is_papers(model: Path, *, opened: TorchAnswerer | None) -> bool:
+    return read_manifest(model)[0].reader == "words" if opened is None else isinstance(opened.trained, Network)
 
 
 def _command(names: list[str] | None, limit: int | None, precision: Precision, cases: Path | None) -> str:
